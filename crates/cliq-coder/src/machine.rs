@@ -7,7 +7,7 @@ mod replies;
 
 use std::collections::HashMap;
 
-use cliq_protocol::{Origin, Role, ToolCall, ToolResult, TranscriptBody, Usage};
+use cliq_protocol::{FailedCall, FailedCallKind, Origin, Role, ToolCall, ToolResult, TranscriptBody, Usage};
 
 use crate::conversation::{Reply, Thinking, Turn};
 use crate::limits::Limits;
@@ -216,7 +216,7 @@ impl Loop {
 
     /// Applies a line of the transcript.
     pub fn apply(&mut self, body: &TranscriptBody) {
-        if let TranscriptBody::Error { usage: Some(usage), .. } = body {
+        if let TranscriptBody::Error(FailedCall { usage: Some(usage), .. }) = body {
             self.spent.add(usage);
         }
         match body {
@@ -232,9 +232,12 @@ impl Loop {
             TranscriptBody::ToolCall(call) => self.partial.calls.push(call.clone()),
             TranscriptBody::ToolResult(result) => self.add_result(result),
             TranscriptBody::Usage(usage) => self.finish_reply(usage),
-            TranscriptBody::Error { is_too_long: true, .. } => self.shorten(),
-            TranscriptBody::Error { has_stale_thinking: true, .. } => self.refused_thinking(),
-            TranscriptBody::Error { is_retried, .. } => self.is_ended = !is_retried,
+            TranscriptBody::Error(error) => match error.kind {
+                FailedCallKind::TooLong => self.shorten(),
+                FailedCallKind::StaleThinking => self.refused_thinking(),
+                FailedCallKind::Passing => self.is_ended = false,
+                FailedCallKind::Final => self.is_ended = true,
+            },
         }
     }
 

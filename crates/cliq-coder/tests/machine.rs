@@ -1,7 +1,10 @@
 //! The loop as a machine: every sequence of replies, results, refusals and messages.
 
 use cliq_coder::{Limit, Limits, Loop, Step, Turn};
-use cliq_protocol::{Budget, Object, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, Usage};
+use cliq_protocol::{
+    Budget, FailedCall, FailedCallKind, Object, Origin, ReplyUsage, Role, ToolCall, ToolResult,
+    TranscriptBody, Usage,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -94,7 +97,7 @@ proptest! {
                     asked += 1;
                     prop_assert!(agent.replies() < max_turns + 3);
                     match reactions.next() {
-                        Some(Reaction::TooLong) => record(&mut agent, TranscriptBody::Error { message: "too long".into(), is_retried: true, is_too_long: true, has_stale_thinking: false, usage: None }),
+                        Some(Reaction::TooLong) => record(&mut agent, TranscriptBody::Error(FailedCall { message: "too long".into(), kind: FailedCallKind::TooLong, usage: None })),
                         Some(Reaction::Steering) => record(&mut agent, message(Role::User, "Also greet Ana.", Some(Origin::Steering))),
                         Some(Reaction::Reply { text, results, counted }) => {
                             if text {

@@ -2,7 +2,8 @@
 
 use cliq_coder::{Failure, Limit, Limits, Loop, Repeated, Step, Turn};
 use cliq_protocol::{
-    Budget, Object, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, Usage,
+    Budget, FailedCall, FailedCallKind, Object, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult,
+    TranscriptBody, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -26,9 +27,8 @@ fn result(id: &str, text: &str) -> TranscriptBody {
     })
 }
 
-fn error(is_retried: bool, is_too_long: bool) -> TranscriptBody {
-    let (has_stale_thinking, usage) = (false, None);
-    TranscriptBody::Error { message: "failed".into(), is_retried, is_too_long, has_stale_thinking, usage }
+fn error(kind: FailedCallKind) -> TranscriptBody {
+    TranscriptBody::Error(FailedCall { message: "failed".into(), kind, usage: None })
 }
 
 /// Lines of a reply.
@@ -112,7 +112,7 @@ fn larger_limit_of_turns_goes_on_and_the_same_one_ends_at_once() {
     assert_eq!(bench.agent.next(), limited);
     for is_recorded in [false, true] {
         if is_recorded {
-            bench.take([error(false, false)]);
+            bench.take([error(FailedCallKind::Final)]);
         }
         assert_eq!(bench.resumed(limits(3)).agent.next(), limited);
         let mut resumed = bench.resumed(limits(9));
@@ -170,7 +170,7 @@ fn cut_reply_is_continued_once_and_joined() {
     let mut bench = Bench::tools(20);
     bench.says("The answer is fo", &[], ReplyKind::CutOff);
     // An old transcript ends here, with an error.
-    bench.take([error(false, false)]);
+    bench.take([error(FailedCallKind::Final)]);
     let mut bench = bench.resumed(Limits { has_tools: true, ..Limits::default() });
     bench.adds(Origin::Continue);
     assert!(bench.agent.is_within_answer());
@@ -183,7 +183,7 @@ fn cut_reply_is_continued_once_and_joined() {
     assert_eq!(failure, Failure::CutOff { detail: Some("its limit of 60 tokens".into()) });
     assert!(failure.to_string().contains("its limit of 60 tokens"), "{failure}");
     // Its activation ended: the next one asks for a whole answer.
-    again.take([error(false, false)]);
+    again.take([error(FailedCallKind::Final)]);
     assert!(again.adds(Origin::Resume).contains("from its beginning"));
     again.says("Forty-two.", &[], ReplyKind::Answer);
     assert_eq!(again.agent.next(), Step::Answer("Forty-two.".into()));
@@ -249,7 +249,7 @@ fn useless_replies_are_retried_once() {
         assert_eq!(other.agent.next(), Step::Answer("Yes.".into()), "{kind}");
         bench.says("", &calls, kind);
         assert_eq!(bench.agent.next(), Step::Fail(failure), "{kind}");
-        bench.take([error(false, false)]);
+        bench.take([error(FailedCallKind::Final)]);
         bench.adds(Origin::Resume);
         assert!(matches!(bench.agent.next(), Step::Ask { .. }), "{kind}");
     }
@@ -311,11 +311,11 @@ fn equal_failing_calls_end_the_loop() {
 fn context_that_is_too_small_is_named_as_the_limit() {
     let mut bench = Bench::tools(20);
     // Nothing can be removed from a task.
-    bench.take([error(true, true)]);
+    bench.take([error(FailedCallKind::TooLong)]);
     let limited = Step::Limited { limit: Limit::Context(128_000), partial: String::new() };
     assert_eq!(bench.agent.next(), limited);
     // The server may have a larger context when the run is resumed.
-    bench.take([error(false, false)]);
+    bench.take([error(FailedCallKind::Final)]);
     bench.adds(Origin::Resume);
     assert!(matches!(bench.agent.next(), Step::Ask { .. }));
 }
@@ -429,7 +429,7 @@ fn run(limits: &Limits, events: &[Event], kills: &[usize]) -> (Vec<TranscriptBod
                     Event::TooLong => {
                         smallest_refused = size;
                         at += 1;
-                        vec![error(true, true)]
+                        vec![error(FailedCallKind::TooLong)]
                     }
                     Event::Steering => {
                         at += 1;

@@ -10,7 +10,7 @@ use crate::elements::empty;
 use crate::page::{Page, show};
 use crate::run::head::{Tab, head};
 use crate::visitor::Visitor;
-use cliq_web::{ActivationDiff, Core, Path, Problem, Query, RunCheckpoint, changes_of, checkpoints_of};
+use cliq_web::{ActivationDiff, Core, Path, Query, RunCheckpoint, changes_of, checkpoints_of};
 
 /// The most activations that can be chosen.
 const LISTED: usize = 200;
@@ -31,20 +31,13 @@ pub(super) async fn page(
     Query(query): Query<ChangesQuery>,
 ) -> Page {
     let run = core.run(&id).await?;
-    let (of_run, of) = (run.clone(), query.of.clone());
-    let read = match core.project(&run) {
-        Ok(project) => {
-            let read = move || {
-                let checkpoints = checkpoints_of(&project, &run.id)?;
-                Ok((changes_of(&project, &run.id, of.as_deref(), true)?, activations(&checkpoints)))
-            };
-            let read = tokio::task::spawn_blocking(read).await;
-            read.map_err(|error| Problem::unavailable(error.to_string()))?
-        }
-        Err(gone) => Err(gone),
-    };
+    let of = query.of.clone();
+    let read = core.in_project(&run, move |run, project| {
+        let checkpoints = checkpoints_of(project, &run.id)?;
+        Ok((changes_of(project, &run.id, of.as_deref(), true)?, activations(&checkpoints)))
+    });
     // A run without checkpoints is no wrong address.
-    let ((changes, activations), why) = match read {
+    let ((changes, activations), why) = match read.await {
         Ok(read) => (read, None),
         Err(problem) if matches!(problem.status().as_u16(), 404 | 410) => {
             (Default::default(), Some(problem.detail))
@@ -53,7 +46,7 @@ pub(super) async fn page(
     };
     let title = query.of.as_deref().map_or("Changes".to_owned(), |of| format!("Changes of {of}"));
     let content = html! {
-        (head(&of_run, Tab::Changes))
+        (head(&run, Tab::Changes))
         @if activations.len() > 1 { (choice(&id, &activations, query.of.as_deref())) }
         @if let Some(why) = why { (empty(&why)) }
         @for activation in &changes { (section(activation)) }

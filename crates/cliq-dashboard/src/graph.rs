@@ -136,18 +136,18 @@ pub(super) enum RunPicture {
 
 /// Draws a run with the team that it had when it started.
 pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value, chosen: Option<&str>) -> RunPicture {
-    let Ok(project) = core.project(run) else { return RunPicture::None };
-    let (phases, run_id, life) = (phases.clone(), run.id.clone(), run.life.clone());
+    let phases = phases.clone();
     let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
-    let drawn = tokio::task::spawn_blocking(move || {
+    let drawn = core.in_project(run, move |run, project| {
         let links = Links { base: Some(&base), chosen: chosen.as_deref() };
-        let workflow = match project.team_of_run(&run_id) {
+        let workflow = match project.team_of_run(&run.id) {
             Some(team) => team.workflow(),
             // The project cannot be assembled anew while a run works in it.
-            None if life.began && life.state.is_final() => return RunPicture::NotKept,
+            None if run.life.began && run.life.state.is_final() => return Ok(RunPicture::NotKept),
             None => project.workflow().ok(),
         };
-        workflow.map_or(RunPicture::None, |workflow| RunPicture::Drawn(svg(&workflow, &phases, &links)))
+        let drawn = |workflow| RunPicture::Drawn(svg(&workflow, &phases, &links));
+        Ok(workflow.map_or(RunPicture::None, drawn))
     });
     drawn.await.unwrap_or(RunPicture::None)
 }

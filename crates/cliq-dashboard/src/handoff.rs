@@ -26,8 +26,8 @@ pub(super) async fn page(
     Path((id, from, to)): Path<(String, String, String)>,
 ) -> Page {
     let run = core.run(&id).await?;
-    core.project(&run)?;
-    let text = read_handoff(&run, &from, &to)?;
+    let ends = (from.clone(), to.clone());
+    let text = core.in_project(&run, move |run, _| read_handoff(run, &ends.0, &ends.1)).await?;
     let value: Value = cliq_protocol::lenient_json(text.as_bytes()).unwrap_or_default();
     let url = format!("/api/v1/runs/{id}/handoffs/{from}/{to}");
     let content = html! {

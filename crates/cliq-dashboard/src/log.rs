@@ -11,7 +11,6 @@ use crate::runs::short;
 use crate::text::shown;
 use crate::visitor::Visitor;
 use cliq_web::Core;
-use cliq_web::Problem;
 use cliq_web::{Path, read_log};
 
 /// Number of trailing bytes that are displayed.
@@ -24,11 +23,10 @@ pub(super) async fn page(
     Path((id, name)): Path<(String, String)>,
 ) -> Page {
     let run = core.run(&id).await?;
-    core.project(&run)?;
     let is_final = run.life.state.is_final();
     let (team, log) = (run.team.clone(), name.clone());
-    let read = tokio::task::spawn_blocking(move || read_log(&run, &log, -TAIL, TAIL.unsigned_abs()));
-    let (bytes, from, total) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read = core.in_project(&run, move |run, _| read_log(run, &log, -TAIL, TAIL.unsigned_abs()));
+    let (bytes, from, total) = read.await?;
     let end = from + bytes.len() as u64;
     let url = format!("/api/v1/runs/{id}/logs/{name}");
     let content = html! {

@@ -8,7 +8,6 @@ use axum::response::Redirect;
 use cliq_gateway::PlanName;
 use cliq_lifecycle::{Command, PlanState, WorkId};
 use cliq_model::{Instance, RunTotals, Scope};
-use cliq_project::Project;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -259,8 +258,7 @@ pub(super) async fn command(
 ) -> Result<Redirect, PageError> {
     visitor.demand(Scope::Run)?;
     let instance = find_project(&core, &id).await?;
-    let project = Project::open(&instance.path, core.host().clone())
-        .map_err(|_| Problem::gone("the project is gone from its directory"))?;
+    let project = core.open_project(&instance).await?;
     let plan = PlanName::parse(&name).map_err(|_| Problem::not_found("there is no plan of this name"))?;
     let plans = core.plans();
     let command = match form.get("command").unwrap_or_default() {

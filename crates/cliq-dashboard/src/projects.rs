@@ -17,6 +17,12 @@ use crate::visitor::Visitor;
 pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
     let instances = core.runs.instances().await?;
     let may_change = visitor.caller.scope >= Scope::Admin;
+    let mut states = Vec::new();
+    for instance in &instances {
+        let path = instance.path.clone();
+        let is_there = core.in_workspace(&instance.path, move || CliqDir::open(&path).is_ok()).await;
+        states.push(is_there.map_or("unknown", |is_there| if is_there { "valid" } else { "missing" }));
+    }
     let content = html! {
         h1 { "Projects" }
         p { "Runs and plans work in registered projects. Runs that people start there with " code { "cliq run" } " are listed too." }
@@ -25,7 +31,7 @@ pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
         } @else {
             table {
                 thead { tr { th { "Project" } th { "State" } th { "Registered" } th { "Its work" } @if may_change { th { span.hidden { "Actions" } } } } }
-                tbody { @for instance in &instances { (row(instance, may_change)) } }
+                tbody { @for (instance, state) in instances.iter().zip(states) { (row(instance, state, may_change)) } }
             }
         }
         @if may_change {
@@ -40,13 +46,12 @@ pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
     show(&visitor, "Projects", "/projects", &content)
 }
 
-fn row(instance: &Instance, may_change: bool) -> Markup {
+fn row(instance: &Instance, state: &str, may_change: bool) -> Markup {
     let name = instance.path.file_name().unwrap_or(instance.path.as_str());
-    let is_there = CliqDir::open(&instance.path).is_ok();
     html! {
         tr {
             td.title { strong { (name) } " " code.quiet { (instance.id) } div.quiet { (instance.path) } }
-            td { (badge(if is_there { "valid" } else { "missing" })) }
+            td { (badge(state)) }
             td data-label="registered" { (ago(&instance.registered_at)) }
             td {
                 span.inline {

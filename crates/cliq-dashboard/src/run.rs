@@ -3,6 +3,7 @@
 pub(super) mod artifacts;
 pub(super) mod cost;
 pub(super) mod events;
+mod files;
 mod gantt;
 pub(super) mod head;
 mod panel;
@@ -14,6 +15,7 @@ pub(super) mod transcripts;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Redirect;
 use cliq_model::{Run, RunState, Scope};
 use cliq_project::RunTeam;
@@ -31,7 +33,8 @@ use crate::visitor::Visitor;
 use cliq_supervisor::check_phase;
 use cliq_web::Core;
 use cliq_web::Problem;
-use cliq_web::{Form, Path, Query, RunDocument, find_run, list_handoffs, list_logs};
+use cliq_web::{Form, HandoffSummary, Path, Query, RunDocument, find_run};
+use files::RunFiles;
 use head::{Tab, summary, tabs};
 
 /// The most phases, handoffs and logs that are listed at once: a page stays small for teams of thousands.
@@ -54,10 +57,15 @@ pub(super) async fn page(
     Query(part): Query<Part>,
 ) -> Page {
     let (run, document) = find_run(&core, &id).await?;
-    let has_files = core.project(&run).is_ok();
+    let files = core.in_project(&run, |run, project| Ok(RunFiles::read(run, project))).await;
+    let files = match files {
+        Ok(files) => Some(files),
+        Err(problem) if problem.status() == StatusCode::GONE => None,
+        Err(problem) => return Err(problem.into()),
+    };
     let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
     // A finished run that is not the last of its project cannot go on: its outcome stays.
-    let can_resume = has_files && core.supervisor.check_resumable(&run).await.is_ok();
+    let can_resume = files.is_some() && core.supervisor.check_resumable(&run).await.is_ok();
     let picture = graph::of_run(&core, &run, &document.phases, chosen).await;
     let steps = steps::of(&core, &run).await?;
     let team = team_of(&core, &run).await;
@@ -86,22 +94,22 @@ pub(super) async fn page(
             }
             aside #panel.panel data-live tabindex="-1" aria-label="Phase" {
                 @match phase {
-                    Some(phase) => (panel::panel(&run, &document.phases, phase, has_files, review.as_ref())),
+                    Some(phase) => (panel::panel(&run, &document.phases, phase, files.as_ref(), review.as_ref())),
                     None => p.empty { "Choose a phase in the graph or in the table." },
                 }
             }
         }
         div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
-        (steering::section(&visitor, &core, &run, &document))
-        @if has_files {
+        (steering::section(&visitor, &document, files.as_ref()))
+        @if let Some(files) = &files {
             div.columns {
                 section aria-labelledby="handoffs-title" {
                     h2 #handoffs-title { "Handoffs" }
-                    div #handoffs data-live { (handoffs(&run, &base)) }
+                    div #handoffs data-live { (handoffs(&files.handoffs, &base)) }
                 }
                 section aria-labelledby="logs-title" {
                     h2 #logs-title { "Logs" }
-                    div #logs data-live { (logs(&run, &base)) }
+                    div #logs data-live { (logs(files, &base)) }
                 }
             }
             p { a href=(format!("{base}/files")) { "Files of the workspace" } }
@@ -128,8 +136,7 @@ pub(super) async fn page(
 
 /// Returns the team of a run as it was when the run started, if it was kept.
 async fn team_of(core: &Core, run: &Run) -> Option<RunTeam> {
-    let (project, id) = (core.project(run).ok()?, run.id.clone());
-    tokio::task::spawn_blocking(move || project.team_of_run(&id)).await.ok().flatten()
+    core.in_project(run, |run, project| Ok(project.team_of_run(&run.id))).await.ok().flatten()
 }
 
 /// Address of the event stream of a run that has not ended.
@@ -258,8 +265,7 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
     }
 }
 
-fn handoffs(run: &Run, base: &str) -> Markup {
-    let all = list_handoffs(run);
+fn handoffs(all: &[HandoffSummary], base: &str) -> Markup {
     html! {
         @if all.is_empty() { p.empty { "Nothing was handed over yet." } }
         @if all.len() > LISTED { p.quiet { "The first " (LISTED) " of " (all.len()) "; the API has all." } }
@@ -276,19 +282,16 @@ fn handoffs(run: &Run, base: &str) -> Markup {
     }
 }
 
-fn logs(run: &Run, base: &str) -> Markup {
-    let mut all = list_logs(run);
-    let count = all.len();
+fn logs(files: &RunFiles, base: &str) -> Markup {
+    let count = files.logs.len();
     // The orchestrator's, and the newest.
-    if count > LISTED {
-        all.drain(1..=count - LISTED);
-    }
-    let has_checkpoints = run.workspace.join(".cliq/checkpoints.git/checkpoints.jsonl").is_file();
+    let is_listed = |n: usize| n == 0 || n > count.saturating_sub(LISTED);
+    let listed = files.logs.iter().enumerate().filter(|(n, _)| is_listed(*n)).map(|(_, log)| log);
     html! {
-        @if has_checkpoints { p { a href=(format!("{base}/changes")) { "What the run changed" } } }
+        @if files.has_checkpoints { p { a href=(format!("{base}/changes")) { "What the run changed" } } }
         @if count > LISTED { p.quiet { "The newest " (LISTED) " of " (count) "; the API has all." } }
         ul.plain {
-            @for log in &all {
+            @for log in listed {
                 li {
                     a href=(format!("{base}/logs/{}", log.name)) { (log.name) }
                     " " span.quiet { (size(log.size)) }
@@ -325,8 +328,8 @@ pub(super) async fn resume(
     let from = form.get("from").map(str::to_owned);
     let checked = core.supervisor.check_resumable(&run).await;
     checked.map_err(|error| Problem::of_change(error, "resumed"))?;
-    if let Some(from) = &from {
-        check_phase(&core.project(&run)?, from).map_err(Problem::from)?;
+    if let Some(from) = from.clone() {
+        core.in_project(&run, move |_, project| Ok(check_phase(project, &from)?)).await?;
     }
     let resumed = core.supervisor.resume(&run.id, &caller.label, from, Budget::default()).await;
     resumed.map_err(|error| Problem::of_change(error, "resumed"))?;

@@ -15,6 +15,8 @@ use crate::preview::{PDF, preview};
 use crate::runs::short;
 use crate::text::shown;
 use crate::visitor::Visitor;
+use cliq_model::Run;
+use cliq_project::Project;
 use cliq_supervisor::workspace_files;
 use cliq_web::{Core, Problem};
 use cliq_web::{FileEntry, FileKind, Path, Query, list_directory};
@@ -44,8 +46,8 @@ pub(super) async fn document(
     Query(place): Query<FileQuery>,
 ) -> Result<impl IntoResponse, PageError> {
     let run = core.run(&id).await?;
-    core.project(&run)?;
-    let bytes = workspace_files::read(&run.workspace, &place.path).map_err(Problem::from)?;
+    let read = move |run: &Run, _: &Project| Ok(workspace_files::read(&run.workspace, &place.path)?);
+    let bytes = core.in_project(&run, read).await?;
     if !bytes.starts_with(PDF) {
         return Err(Problem::not_found("the file is not a PDF document").into());
     }
@@ -65,13 +67,15 @@ pub(super) async fn page(
     Query(place): Query<FileQuery>,
 ) -> Page {
     let run = core.run(&id).await?;
-    core.project(&run)?;
-    let found = workspace_files::locate(&run.workspace, &place.path).map_err(Problem::from)?;
-    let body = if found.is_dir() {
-        directory(&id, &list_directory(&run.workspace, &place.path)?)
-    } else {
-        file(&id, &place.path, &workspace_files::read(&run.workspace, &place.path).map_err(Problem::from)?)
-    };
+    let path = place.path.clone();
+    let body = core.in_project(&run, move |run, _| {
+        let found = workspace_files::locate(&run.workspace, &path)?;
+        if found.is_dir() {
+            return Ok(directory(run.id.as_str(), &list_directory(&run.workspace, &path)?));
+        }
+        Ok(file(run.id.as_str(), &path, &workspace_files::read(&run.workspace, &path)?))
+    });
+    let body = body.await?;
     let parents: Vec<&Utf8Path> = Utf8Path::new(&place.path).ancestors().filter(|path| *path != "").collect();
     let content = html! {
         h1 { "Files" }

@@ -54,10 +54,10 @@ impl Found {
     }
 
     fn visit<'a>(&mut self, tree: &'a IdedExpr, bound: &mut Vec<&'a str>) {
-        if let Some((root, member, is_test)) = member_of(tree)
-            && !bound.contains(&root)
+        if let Some(Member { variable, name, is_test }) = member_of(tree)
+            && !bound.contains(&variable)
         {
-            return self.add(root, Some(member), is_test);
+            return self.add(variable, Some(name), is_test);
         }
         match &tree.expr {
             Expr::Ident(name) if !bound.contains(&name.as_str()) && !name.starts_with('@') => {
@@ -79,12 +79,20 @@ impl Found {
     }
 }
 
+/// Reference to a member of a variable.
+struct Member<'a> {
+    variable: &'a str,
+    name: &'a str,
+    /// Whether only the existence of the member is tested.
+    is_test: bool,
+}
+
 /// Returns variable and member of `a.b`, `has(a.b)`, `a["b"]` and `"b" in a`.
-fn member_of(tree: &IdedExpr) -> Option<(&str, &str, bool)> {
+fn member_of(tree: &IdedExpr) -> Option<Member<'_>> {
     match &tree.expr {
         Expr::Select(select) => {
             let Expr::Ident(root) = &select.operand.expr else { return None };
-            Some((root, &select.field, select.test))
+            Some(Member { variable: root, name: &select.field, is_test: select.test })
         }
         Expr::Call(call) if call.target.is_none() && call.args.len() == 2 => {
             let (variable, key, is_test) = match call.func_name.as_str() {
@@ -96,7 +104,7 @@ fn member_of(tree: &IdedExpr) -> Option<(&str, &str, bool)> {
             else {
                 return None;
             };
-            Some((root, key.inner(), is_test))
+            Some(Member { variable: root, name: key.inner(), is_test })
         }
         _ => None,
     }

@@ -15,6 +15,7 @@ mod merging;
 mod message;
 mod notifications;
 mod parking;
+mod recording;
 mod recovery;
 mod shared;
 mod spans;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
-    create_channel, read_status, sync_file_system, write_status,
+    create_channel, read_status, write_status,
 };
 use cliq_protocol::{PhaseName, RunId, Usage};
 use cliq_workflow::PhaseId;
@@ -41,7 +42,7 @@ use tokio_util::task::TaskTracker;
 use crate::engine::{Effect, PhaseState, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
-use crate::plan::{Durability, RunPlan};
+use crate::plan::RunPlan;
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
 use crate::watchdog::send_ended_groups;
@@ -456,65 +457,5 @@ impl Driver {
         {
             self.notify_of(phase, "on_fail");
         }
-    }
-
-    /// Writes an event to the journal and the log, and sends it to the subscriber.
-    fn publish(&mut self, event: RunEvent) {
-        let record = Record { ts: cliq_fs::now().into(), event };
-        if let Err(error) = self.record(&record) {
-            self.cannot_record(&error);
-        }
-        self.log(&record);
-        let standing = |view: &RunView| Some(view.find(record.event.phase()?)?.status);
-        let before = standing(&self.view);
-        self.view.apply(&record);
-        self.spans.observe(&record, &self.view, &self.shared.plan);
-        if let (Some(phase), Some(now)) = (record.event.phase(), standing(&self.view))
-            && before != Some(now)
-        {
-            self.shared.plan.launcher.phase_changed(phase.as_str(), now);
-        }
-        // A run needs no subscriber.
-        let _ = self.events.send(record);
-    }
-
-    /// Writes an event to the journal. With [`Durability::Power`] the files that the event refers to are synced first.
-    fn record(&mut self, record: &Record) -> Result<(), FsError> {
-        let records_commands = self.shared.plan.records_commands && record.event.is_command_step();
-        if !record.event.is_journaled() && !records_commands {
-            return Ok(());
-        }
-        let power = self.shared.plan.durability == Durability::Power;
-        if power && record.event.ends_work() {
-            sync_file_system(self.shared.dir().root())?;
-        }
-        self.journal.append(record)?;
-        if power && record.event.settles() { self.journal.sync() } else { Ok(()) }
-    }
-
-    /// The log for people is written whenever there is nothing else to do. The journal has it all at once.
-    fn log(&mut self, record: &Record) {
-        use std::fmt::Write;
-        let _ = writeln!(self.unlogged, "{} {}", record.ts, record.event.describe());
-    }
-
-    fn flush_log(&mut self) {
-        if self.unlogged.is_empty() {
-            return;
-        }
-        let lines = std::mem::take(&mut self.unlogged);
-        if let Err(error) = self.log.append(lines.as_bytes()) {
-            self.cannot_record(&error);
-        }
-    }
-
-    /// Without its record a run must not go on.
-    fn cannot_record(&mut self, error: &FsError) {
-        if self.broken {
-            return;
-        }
-        self.broken = true;
-        let event = RunEvent::OrchestratorFailed { reason: error.to_string() };
-        let _ = self.shared.messages.send(Message::Event(event));
     }
 }

@@ -9,6 +9,7 @@ mod ending;
 mod items;
 mod kept;
 mod machine;
+mod phases;
 mod record;
 mod resume;
 mod retry;
@@ -25,7 +26,7 @@ pub use budget::{Amount, Limits};
 pub use items::{DecidedItem, Decision};
 pub use kept::{Kept, KeptOutcome};
 pub use machine::Pipeline;
-pub use record::PhaseState;
+pub use record::{Activity, PhaseState};
 pub use waiting::{PhaseWait, Wait};
 
 /// Input of the machine.

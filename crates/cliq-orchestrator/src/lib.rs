@@ -38,8 +38,8 @@ pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use dead_run::end_dead_run;
 pub use driver::repositories;
 pub use engine::{
-    Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome, PhaseState,
-    PhaseWait, Pipeline, Report, SkipReason, Wait,
+    Activity, Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome,
+    PhaseState, PhaseWait, Pipeline, Report, SkipReason, Wait,
 };
 pub use events::{
     DecisionKind, FailedItem, JOURNAL_VERSION, KeptPhase, KeptStatus, Record, RecordedBudgets, RunEvent,

@@ -67,7 +67,8 @@ pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use time::{Timestamp, TimestampError, WireTime};
 pub use tools::{AgentTools, MCP_SEPARATOR, TOOL_NAMES};
 pub use transcript::{
-    Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart,
+    FailedCall, FailedCallKind, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,
+    TranscriptEntry, TranscriptStart,
 };
 pub use usage::{Budget, Price, Usage};
 pub use verdict::{Outcome, Verdict, VerdictError};

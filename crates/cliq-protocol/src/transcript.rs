@@ -55,27 +55,88 @@ pub enum TranscriptBody {
     /// Usage and end of a reply.
     Usage(ReplyUsage),
     /// Failed call of a model or of a program.
-    Error {
-        /// Cause, for people. Without secrets.
-        message: String,
-        /// Whether it will be tried again.
-        #[serde(default)]
-        is_retried: bool,
-        /// Whether the conversation was too long for the model.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        is_too_long: bool,
-        /// Whether the provider refused earlier thoughts, since the conversation before them has changed.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        has_stale_thinking: bool,
-        /// Usage of the failed request. Estimated if its provider reported none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-    },
+    Error(FailedCall),
     /// The agent has its answer.
     End {
         /// Text of the answer.
         text: String,
     },
+}
+
+/// Failed call of a model or of a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "RecordedError", into = "RecordedError")]
+pub struct FailedCall {
+    /// Cause, for people. Without secrets.
+    pub message: String,
+    /// Consequence of the error.
+    pub kind: FailedCallKind,
+    /// Usage of the failed request. Estimated if its provider reported none.
+    pub usage: Option<Usage>,
+}
+
+/// Consequence of a failed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailedCallKind {
+    /// The agent fails.
+    Final,
+    /// The same request is tried again.
+    Passing,
+    /// The conversation was too long for the model. A shorter one is requested.
+    TooLong,
+    /// The provider refused earlier thoughts, since the conversation before them has changed. The request is tried again without them.
+    StaleThinking,
+}
+
+impl FailedCallKind {
+    /// Whether another request follows.
+    #[must_use]
+    pub fn is_retried(self) -> bool {
+        match self {
+            Self::Final => false,
+            Self::Passing | Self::TooLong | Self::StaleThinking => true,
+        }
+    }
+}
+
+/// Error line as it is recorded.
+#[derive(Serialize, Deserialize)]
+struct RecordedError {
+    message: String,
+    #[serde(default)]
+    is_retried: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_too_long: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_stale_thinking: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+}
+
+impl From<RecordedError> for FailedCall {
+    fn from(line: RecordedError) -> Self {
+        let RecordedError { message, is_retried, is_too_long, has_stale_thinking, usage } = line;
+        let kind = match (is_too_long, has_stale_thinking, is_retried) {
+            (true, _, _) => FailedCallKind::TooLong,
+            (false, true, _) => FailedCallKind::StaleThinking,
+            (false, false, true) => FailedCallKind::Passing,
+            (false, false, false) => FailedCallKind::Final,
+        };
+        Self { message, kind, usage }
+    }
+}
+
+impl From<FailedCall> for RecordedError {
+    fn from(error: FailedCall) -> Self {
+        let FailedCall { message, kind, usage } = error;
+        Self {
+            message,
+            is_retried: kind.is_retried(),
+            is_too_long: kind == FailedCallKind::TooLong,
+            has_stale_thinking: kind == FailedCallKind::StaleThinking,
+            usage,
+        }
+    }
 }
 
 /// First line of a transcript.

@@ -1,8 +1,8 @@
 //! Transcripts as bytes: a snapshot pins what is written, and every entry survives.
 
 use cliq_protocol::{
-    Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, RunId, Timestamp, ToolCall, ToolResult,
-    TranscriptBody, TranscriptEntry, TranscriptStart, Usage, WireTime,
+    FailedCall, FailedCallKind, Object, Origin, PhaseName, ReplyKind, ReplyUsage, Role, RunId, Timestamp,
+    ToolCall, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, WireTime,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -19,12 +19,10 @@ fn all() -> Vec<TranscriptBody> {
         steering: steering.iter().map(|id| (*id).to_owned()).collect(),
         images: images.iter().map(|path| (*path).to_owned()).collect(),
     };
-    let error = |is_retried, is_too_long, has_stale_thinking| TranscriptBody::Error {
-        message: "refused".into(),
-        is_retried,
-        is_too_long,
-        has_stale_thinking,
-        usage: has_stale_thinking.then(|| Usage { tokens_in: 7, estimated: true, ..Usage::default() }),
+    let error = |kind| {
+        let usage = Usage { tokens_in: 7, estimated: true, ..Usage::default() };
+        let usage = (kind == FailedCallKind::StaleThinking).then_some(usage);
+        TranscriptBody::Error(FailedCall { message: "refused".into(), kind, usage })
     };
     vec![
         TranscriptBody::Start(TranscriptStart {
@@ -78,9 +76,9 @@ fn all() -> Vec<TranscriptBody> {
             text: "no".into(),
             duration_ms: Some(1),
         }),
-        error(true, false, false),
-        error(true, true, false),
-        error(true, false, true),
+        error(FailedCallKind::Passing),
+        error(FailedCallKind::TooLong),
+        error(FailedCallKind::StaleThinking),
         TranscriptBody::End { text: "Done.".into() },
     ]
 }

@@ -16,6 +16,7 @@ mod refusal;
 mod review;
 mod store;
 mod via;
+mod wait;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
 pub use comment::{AcceptedComment, Comment};
@@ -30,6 +31,7 @@ pub use review::{
 };
 pub use store::{ReviewFilter, ReviewStore, Reviews, ReviewsError, StoredReviews};
 pub use via::Via;
+pub use wait::{Delivery, Moment, Pages, ReviewWait, WaitEffect, WaitEvent, Waker};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

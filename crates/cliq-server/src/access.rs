@@ -11,7 +11,7 @@ pub(crate) use gatekeeper::Gatekeeper;
 pub(crate) use guard::{guard, header_text, is_own_origin, protect};
 pub(crate) use host::AllowedHosts;
 pub(crate) use oidc::Provider;
-pub use oidc::{GroupScopes, OptionsError, ProviderOptions};
+pub use oidc::{GroupScopes, OidcClient, OptionsError, ProviderOptions};
 pub(crate) use session::session_router;
 
 /// Name of the cookie of a browser session.

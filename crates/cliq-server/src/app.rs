@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cliq_model::{Run, TaskStore};
-use cliq_project::Project;
 use cliq_web::{Core, Problem};
 
 use crate::a2a::card_document::CardCache;
@@ -40,10 +39,5 @@ impl App {
     /// Finds a run by the id in an address.
     pub(crate) async fn run(&self, id: &str) -> Result<Run, Problem> {
         self.core.run(id).await
-    }
-
-    /// Opens the project of a run.
-    pub(crate) fn project(&self, run: &Run) -> Result<Project, Problem> {
-        self.core.project(run)
     }
 }

@@ -26,7 +26,7 @@ mod server;
 mod wire_event;
 
 pub use a2a::{A2aOptions, TaskEventsFile, agent_card};
-pub use access::{GroupScopes, OptionsError, ProviderOptions};
+pub use access::{GroupScopes, OidcClient, OptionsError, ProviderOptions};
 pub use api::openapi;
 pub use cliq_web::SIGN_IN_PATH;
 pub use demo_site::DemoSite;

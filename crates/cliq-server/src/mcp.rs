@@ -16,7 +16,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use cliq_mcp::{HttpBackend, HttpTool, ProgressReporter, mcp_service};
 use cliq_model::Scope;
-use cliq_web::{Caller, Problem, record, with_lenient_body};
+use cliq_web::{Caller, CallerAction, Problem, record, with_lenient_body};
 use http::Extensions;
 use serde_json::{Map, Value};
 
@@ -92,8 +92,9 @@ impl HttpBackend for Tools {
         if scope > Scope::Read {
             let made = result.as_ref().ok().and_then(|value| value["run_id"].as_str()).map(str::to_owned);
             let target = named.or(made).unwrap_or_default();
-            record(&self.app.core, &call.caller, "mcp", &format!("tool {name}"), &target, result.is_ok())
-                .await;
+            let (action, is_done) = (format!("tool {name}"), result.is_ok());
+            let done = CallerAction { via: "mcp", action: &action, target: &target, is_done };
+            record(&self.app.core, &call.caller, done).await;
         }
         result
     }

@@ -11,7 +11,7 @@ use cliq_supervisor::{SupervisorOptions, TaskOptions};
 
 use crate::a2a::TaskArtifacts;
 use crate::a2a::options::A2aOptions;
-use crate::access::{GroupScopes, OptionsError, ProviderOptions};
+use crate::access::{GroupScopes, OidcClient, OptionsError, ProviderOptions};
 
 /// Files of a TLS certificate, in PEM.
 #[derive(Debug, Clone)]
@@ -97,7 +97,9 @@ impl ServerOptions {
         let Some(issuer) = issuer else { return Ok(self) };
         let groups = GroupScopes { admin: admin_groups, run: run_groups, read: read_groups };
         let public_url = ServerSettings::read(settings).public_url.unwrap_or_default();
-        let mut options = ProviderOptions::new(&issuer, &client_id.unwrap_or_default(), &public_url, groups)?;
+        let client_id = client_id.unwrap_or_default();
+        let client = OidcClient { issuer: &issuer, client_id: &client_id, public_url: &public_url };
+        let mut options = ProviderOptions::new(client, groups)?;
         options.client_secret = client_secret.map(|secret| secret.reveal().to_owned());
         options.groups_claim = groups_claim;
         options.label = label;

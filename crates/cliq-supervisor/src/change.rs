@@ -5,6 +5,7 @@ use cliq_protocol::RunId;
 
 use crate::clock;
 use crate::shared::Shared;
+use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a run was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum ChangeError {
     /// The state of the run does not allow the change.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
+    /// The files of the run's project cannot be read now.
+    #[error(transparent)]
+    Files(#[from] WorkspaceIoError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

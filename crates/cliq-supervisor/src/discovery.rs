@@ -49,16 +49,20 @@ async fn scan(
     instance: &Instance,
     seen: &mut HashMap<Utf8PathBuf, FileState>,
 ) -> Result<(), StoreError> {
-    let Ok(dir) = CliqDir::open(&instance.path) else { return Ok(()) };
-    let path = dir.journal();
-    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(()) };
-    let now = (meta.ino(), meta.len());
+    let opened = instance.path.clone();
+    let found = shared.io.probe(&instance.path, move || {
+        let path = CliqDir::open(&opened).ok()?.journal();
+        let meta = std::fs::symlink_metadata(&path).ok()?;
+        Some((path, (meta.ino(), meta.len())))
+    });
+    // A project whose files do not respond is looked at again in the next round.
+    let Some((path, now)) = found.await.ok().flatten() else { return Ok(()) };
     if seen.get(&path) == Some(&now) {
         return Ok(());
     }
     let read = {
         let path = path.clone();
-        tokio::task::spawn_blocking(move || read(&path)).await.ok().flatten()
+        shared.io.run(&instance.path, move || read(&path)).await.ok().flatten()
     };
     let Some((id, team, lines)) = read else { return Ok(()) };
     if shared.is_followed(&id) {
@@ -100,9 +104,9 @@ pub(crate) async fn adopt_trial(
     shared: &Arc<Shared>,
     workspace: &Utf8Path,
 ) -> Result<Option<RunId>, StoreError> {
-    let Ok(dir) = CliqDir::open(workspace) else { return Ok(None) };
-    let path = dir.journal();
-    let read = tokio::task::spawn_blocking(move || read(&path)).await.ok().flatten();
+    let opened = workspace.to_owned();
+    let read = shared.io.run(workspace, move || read(&CliqDir::open(&opened).ok()?.journal()));
+    let read = read.await.ok().flatten();
     let Some((id, team, _)) = read else { return Ok(None) };
     if !shared.is_followed(&id) && shared.store.run(&id).await?.is_none() {
         let mut run = found_run(RunOrigin::Evaluation, workspace, id.clone(), team);

@@ -1,4 +1,7 @@
 //! Follower of one run: from the start of its orchestrator until its end is stored.
+//!
+//! A follower has a thread of its own, on which it reads and writes the files of its workspace: they may lie on a file system that
+//! does not respond (docs/decisions/0059-a-follower-has-a-thread.md).
 
 mod reader;
 mod recovery;
@@ -12,6 +15,7 @@ use cliq_fs::CliqDir;
 use cliq_model::{Death, Recovery, Run, RunState};
 use cliq_orchestrator::{JournalFollower, RunView};
 use tokio::process::Child;
+use tokio::runtime::Handle;
 
 use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
@@ -23,6 +27,8 @@ use state::Follower;
 const POLL: Duration = Duration::from_millis(500);
 /// Time within which a run that was taken over and has not begun may still begin.
 const BEGINNING: Duration = Duration::from_secs(2);
+/// Time after which a thread is requested again that the system refused.
+const NO_THREAD: Duration = Duration::from_secs(1);
 /// Exit code of a `cliq run` that the re-run rules refuse.
 const REFUSED: i32 = 4;
 
@@ -35,7 +41,7 @@ pub(crate) enum StartMode {
     Adopt,
 }
 
-/// Starts the follower of a run as a task. Does nothing if the run has one.
+/// Starts the follower of a run on a thread. Does nothing if the run has one.
 pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
     let handle = Arc::new(FollowerHandle::default());
     let mut followers = shared.followers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,46 +50,60 @@ pub(crate) fn follow(shared: &Arc<Shared>, run: Run, mode: StartMode) {
     }
     followers.insert(run.id.clone(), Arc::clone(&handle));
     drop(followers);
-    let shared = Arc::clone(shared);
-    let tasks = shared.tasks.clone();
-    tasks.spawn(async move {
-        let (id, dir) = (run.id.clone(), run.workspace.join(CliqDir::NAME));
-        let journal = dir.join(CliqDir::JOURNAL);
-        let mut follower = Follower {
-            log: shared.options.log_file(&id),
-            journal: JournalFollower::new(&journal),
-            archived: dir.join("history").join(id.as_str()).join(CliqDir::JOURNAL),
-            is_archived: false,
-            is_same_run: None,
-            seen: 0,
-            view: RunView::empty(),
-            child: None,
-            verdicts: Vec::new(),
-            outputs: None,
-            passed: 0,
-            shared: &shared,
-            handle: &handle,
-            dir: None,
-            adopted: (mode == StartMode::Adopt).then(Instant::now),
-            run,
-        };
-        follower.work(mode).await;
-        if let Some(dir) = follower.dir.take() {
-            shared.unwatch(&dir, &handle.waker);
-        }
-        // Another run may get the slot now.
-        shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        shared.queue.notify_one();
-        if follower.run.life.state.is_final() {
-            shared.hub.remove(&id);
-        } else if !follower.run.life.state.is_active() {
-            shared.hub.rest(&id);
-        }
-        if let Some(mut child) = follower.child.take() {
-            // Reap the process, which is about to end.
-            tokio::spawn(async move { child.wait().await });
-        }
-    });
+    let work = shared.tasks.track_future(accompany(Arc::clone(shared), handle, run.clone(), mode));
+    let runtime = Handle::current();
+    let thread = std::thread::Builder::new().name("follower".to_owned());
+    if let Err(error) = thread.spawn(move || runtime.block_on(work)) {
+        tracing::error!(run = %run.id, %error, "cannot start a thread for the run; retrying");
+        shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run.id);
+        let (again, shared) = (Arc::clone(shared), shared);
+        shared.tasks.spawn(async move {
+            tokio::select! {
+                () = again.stopping.cancelled() => {}
+                () = tokio::time::sleep(NO_THREAD) => follow(&again, run, mode),
+            }
+        });
+    }
+}
+
+/// Follows a run to its end, and gives its slot back.
+async fn accompany(shared: Arc<Shared>, handle: Arc<FollowerHandle>, run: Run, mode: StartMode) {
+    let (id, dir) = (run.id.clone(), run.workspace.join(CliqDir::NAME));
+    let journal = dir.join(CliqDir::JOURNAL);
+    let mut follower = Follower {
+        log: shared.options.log_file(&id),
+        journal: JournalFollower::new(&journal),
+        archived: dir.join("history").join(id.as_str()).join(CliqDir::JOURNAL),
+        is_archived: false,
+        is_same_run: None,
+        seen: 0,
+        view: Arc::new(RunView::empty()),
+        child: None,
+        verdicts: Vec::new(),
+        outputs: None,
+        passed: 0,
+        shared: &shared,
+        handle: &handle,
+        dir: None,
+        adopted: (mode == StartMode::Adopt).then(Instant::now),
+        run,
+    };
+    follower.work(mode).await;
+    if let Some(dir) = follower.dir.take() {
+        shared.unwatch(&dir, &handle.waker);
+    }
+    // Another run may get the slot now.
+    shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    shared.queue.notify_one();
+    if follower.run.life.state.is_final() {
+        shared.hub.remove(&id);
+    } else if !follower.run.life.state.is_active() {
+        shared.hub.rest(&id);
+    }
+    if let Some(mut child) = follower.child.take() {
+        // Reap the process, which is about to end.
+        tokio::spawn(async move { child.wait().await });
+    }
 }
 
 impl Follower<'_> {
@@ -106,7 +126,7 @@ impl Follower<'_> {
                 return;
             }
             self.watch();
-            self.pass_steering().await;
+            self.pass_steering();
             // Check this before reading the journal, so that everything written before the end is read.
             let gone = self.is_gone() && !self.may_still_begin();
             let pending = self.read();
@@ -136,16 +156,12 @@ impl Follower<'_> {
 
     /// Prepares the workspace and starts the orchestrator. Returns `false` if the run has ended or another replica changed it.
     async fn start(&mut self) -> bool {
-        let (host, run) = (self.shared.options.host.clone(), self.run.clone());
-        let guard = self.shared.options.repository_guard(&run);
-        let prepared = if run.life.resume || !workspace::needs_preparation(&run) {
+        let (options, run) = (&self.shared.options, &self.run);
+        let prepared = if run.life.resume || !workspace::needs_preparation(run) {
             Ok(())
         } else {
-            let prepared = tokio::task::spawn_blocking(move || workspace::prepare(&host, &guard, &run)).await;
-            match prepared {
-                Ok(prepared) => prepared.map_err(|error| error.to_string()),
-                Err(panic) => Err(format!("cannot prepare the workspace: {panic}")),
-            }
+            workspace::prepare(&options.host, &options.repository_guard(run), run)
+                .map_err(|error| error.to_string())
         };
         let is_new = prepared.is_ok() && !self.run.life.resume;
         let event = is_new.then(|| self.shared.options.task_prepared(&self.run)).flatten();
@@ -157,7 +173,7 @@ impl Follower<'_> {
             .await;
         }
         self.watch();
-        self.pass_steering().await;
+        self.pass_steering();
         let started = prepared.and_then(|()| {
             orchestrator::start(&self.shared.options, &self.run)
                 .map_err(|error| format!("its orchestrator cannot be started: {error}"))
@@ -190,16 +206,14 @@ impl Follower<'_> {
     }
 
     /// Passes steering messages that arrived before the run started. They may arrive until its journal exists. Called again after an error.
-    async fn pass_steering(&mut self) {
+    fn pass_steering(&mut self) {
         let arrived = self.run.request.steering.len();
         if self.passed == arrived || self.dir.is_none() {
             return;
         }
-        let run = self.run.clone();
-        match tokio::task::spawn_blocking(move || steering::pass_on(&run)).await {
-            Ok(Ok(())) => self.passed = arrived,
-            Ok(Err(error)) => tracing::warn!(run = %self.run.id, %error, "cannot pass steering messages on"),
-            Err(error) => tracing::error!(run = %self.run.id, %error, "cannot pass steering messages on"),
+        match steering::pass_on(&self.run) {
+            Ok(()) => self.passed = arrived,
+            Err(error) => tracing::warn!(run = %self.run.id, %error, "cannot pass steering messages on"),
         }
     }
 

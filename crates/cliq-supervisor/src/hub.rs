@@ -61,7 +61,7 @@ impl Batch {
 /// State of an active run.
 #[derive(Debug)]
 struct LiveRun {
-    view: RunView,
+    view: Arc<RunView>,
     sender: broadcast::Sender<Batch>,
 }
 
@@ -75,10 +75,10 @@ pub struct Hub {
 impl Hub {
     fn with<T>(&self, id: &RunId, work: impl FnOnce(&mut LiveRun) -> T) -> T {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        work(
-            runs.entry(id.clone())
-                .or_insert_with(|| LiveRun { view: RunView::empty(), sender: broadcast::channel(BACKLOG).0 }),
-        )
+        work(runs.entry(id.clone()).or_insert_with(|| LiveRun {
+            view: Arc::new(RunView::empty()),
+            sender: broadcast::channel(BACKLOG).0,
+        }))
     }
 
     /// Publishes stored events to subscribers.
@@ -95,15 +95,15 @@ impl Hub {
     }
 
     /// Sets the view of a run after the events that are published next.
-    pub(crate) fn set_view(&self, id: &RunId, view: RunView) {
+    pub(crate) fn set_view(&self, id: &RunId, view: Arc<RunView>) {
         self.with(id, |run| run.view = view);
     }
 
     /// Returns the view of an active run, or `None` if it is not known here.
     #[must_use]
-    pub fn view(&self, id: &RunId) -> Option<RunView> {
+    pub fn view(&self, id: &RunId) -> Option<Arc<RunView>> {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.get(id).map(|run| run.view.clone()).filter(|view| view.run_id.is_some())
+        runs.get(id).map(|run| Arc::clone(&run.view)).filter(|view| view.run_id.is_some())
     }
 
     /// Subscribes to a run from now on.

@@ -12,14 +12,13 @@ pub(crate) async fn check(shared: &Shared, run: &Run) -> Result<LastRun, ChangeE
     }
     let later = shared.store.later_run(run).await?;
     let (workspace, is_shared) = (run.workspace.clone(), shared.store.is_shared());
-    let recorded = tokio::task::spawn_blocking(move || {
+    let recorded = shared.io.run(&run.workspace, move || {
         if is_shared && !workspace.is_dir() {
             return None;
         }
         Some(cliq_project::recorded_run_id(&workspace))
     });
-    // A panic would be an error of ours: then the rows of the store decide.
-    let recorded = recorded.await.unwrap_or_default();
+    let recorded = recorded.await?;
     let recorded = match &recorded {
         None => RecordedRun::Elsewhere,
         Some(None) => RecordedRun::None,

@@ -39,6 +39,7 @@ mod test_support;
 mod wake;
 mod workspace;
 pub mod workspace_files;
+mod workspace_io;
 
 pub use change::ChangeError;
 pub use counters::Counters;
@@ -52,9 +53,10 @@ pub use request::{
     RequestError, RunRules, ValueError, check_budget, check_phase,
 };
 pub use steering::SteeringRefusal;
-pub use supervisor::Supervisor;
+pub use supervisor::{RegisterError, Supervisor};
 pub use tail::{EventTail, TailItem};
 pub use task_log::TaskLog;
+pub use workspace_io::{WorkspaceIo, WorkspaceIoError};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

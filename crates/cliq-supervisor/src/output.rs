@@ -25,6 +25,17 @@ const MAX_LINE: u64 = 4 << 20;
 /// Number of bytes after which an event with output ends.
 const CHUNK: u64 = 32 << 10;
 
+/// Activation whose output is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Activation {
+    /// Number of the activation, 1-based.
+    pub(crate) number: u32,
+    /// Whether its agent has ended.
+    pub(crate) is_over: bool,
+    /// Whether a review of the run waits for an answer.
+    pub(crate) input_required: bool,
+}
+
 /// Position up to which the output of agents is in the event log.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
@@ -50,15 +61,14 @@ impl Outputs {
         }
     }
 
-    /// Returns new output of a phase's agent: whole lines, and the rest of a log once the activation `is_over`.
+    /// Returns new output of a phase's agent: whole lines, and the rest of a log once the activation is over.
     pub(crate) fn read(
         &mut self,
         dir: &CliqDir,
         phase: &PhaseName,
-        activation: u32,
-        is_over: bool,
-        input_required: bool,
+        activation: Activation,
     ) -> Vec<NewRunEvent> {
+        let Activation { number: activation, is_over, input_required } = activation;
         let transcript = dir.transcript(phase, activation);
         let (source, path) = match transcript.is_file() {
             true => (OutputSource::Transcript, transcript),
@@ -161,8 +171,10 @@ mod tests {
 
     use super::*;
 
+    const FIRST: Activation = Activation { number: 1, is_over: false, input_required: false };
+
     fn read(outputs: &mut Outputs, dir: &CliqDir) -> Vec<Value> {
-        let events = outputs.read(dir, &"a".parse().unwrap(), 1, false, false);
+        let events = outputs.read(dir, &"a".parse().unwrap(), FIRST);
         events.iter().map(|event| serde_json::from_str(event.data()).unwrap()).collect()
     }
 
@@ -210,7 +222,7 @@ mod tests {
         let other: PhaseName = "b".parse().unwrap();
         fs::create_dir_all(dir.logs()).unwrap();
         fs::write(dir.phase_log(&other, 1), "one\ntwo").unwrap();
-        let events = outputs.read(&dir, &other, 1, false, true);
+        let events = outputs.read(&dir, &other, Activation { input_required: true, ..FIRST });
         let event: Value = serde_json::from_str(events[0].data()).unwrap();
         assert_eq!((&event["lines"], &event["source"]), (&json!(["one"]), &json!("log")));
         assert_eq!(event["input_required"], true);

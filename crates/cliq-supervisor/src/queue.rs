@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cliq_model::{Change, LifecycleEvent, Run, ServerEvent, StoreError};
+use camino::Utf8PathBuf;
+use cliq_model::{Change, LifecycleEvent, Queue, Run, ServerEvent, StoreError};
 
 use crate::change::event;
 use crate::follower::{StartMode, follow};
@@ -41,7 +42,7 @@ fn poll(shared: &Shared) -> Duration {
 /// Stores a new run. The run gets a slot in the same transaction if one is free and no other run is queued. Returns `None` if
 /// nothing was stored because the message of the task has already created a task.
 pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, StoreError> {
-    let slots = shared.slots.lock().await;
+    let _slots = shared.slots.lock().await;
     let begins =
         has_slot(shared, &change.run).await? && change.run.life.step(LifecycleEvent::Dispatched).is_ok();
     if begins {
@@ -54,9 +55,6 @@ pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<
         return Ok(Some(run));
     }
     follow(shared, run.clone(), StartMode::Start);
-    drop(slots);
-    // Start the run before its caller gets the response.
-    tokio::task::yield_now().await;
     Ok(Some(run))
 }
 
@@ -67,9 +65,8 @@ async fn has_slot(shared: &Shared, run: &Run) -> Result<bool, StoreError> {
     }
     let active = shared.store.active().await?;
     let own = active.iter().filter(|run| run.origin.is_started_by_server() && shared.owns(run)).count();
-    let is_busy = active.iter().any(|other| other.workspace == run.workspace)
-        || cliq_backends::is_project_busy(&run.workspace);
-    Ok(own < shared.options.max_runs && !is_busy)
+    let is_busy = active.iter().any(|other| other.workspace == run.workspace);
+    Ok(own < shared.options.max_runs && !is_busy && can_start(shared, run).await)
 }
 
 async fn dispatch(shared: &Arc<Shared>) -> Result<(), StoreError> {
@@ -84,12 +81,7 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut own = active.iter().filter(|run| run.origin.is_started_by_server() && shared.owns(run)).count();
     let mut busy: HashSet<_> = active.into_iter().map(|run| run.workspace).collect();
     while !shared.stopping.is_cancelled() {
-        queue.skip(|run| {
-            busy.contains(&run.workspace)
-                || shared.is_followed(&run.id)
-                || cliq_backends::is_project_busy(&run.workspace)
-                || is_elsewhere(shared, run)
-        });
+        skip(shared, &mut queue, &busy).await;
         let is_cancelled = queue.woken.front().is_some_and(|run| run.life.cancel_requested);
         if own >= shared.options.max_runs + if is_cancelled { CANCELLATIONS } else { 0 } {
             break;
@@ -112,10 +104,32 @@ async fn dispatch(shared: &Arc<Shared>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether the run works on a directory of another machine: the replica there starts it.
-fn is_elsewhere(shared: &Shared, run: &Run) -> bool {
-    let has_directory = run.instance.is_some() || run.life.resume;
-    shared.store.is_shared() && has_directory && !run.workspace.is_dir()
+/// Removes the runs that cannot start now from the heads of the queue.
+async fn skip(shared: &Shared, queue: &mut Queue, busy: &HashSet<Utf8PathBuf>) {
+    let (mut free, mut blocked) = (HashSet::new(), HashSet::new());
+    loop {
+        let is_known_as_busy = |run: &Run| busy.contains(&run.workspace) || shared.is_followed(&run.id);
+        queue.skip(|run| is_known_as_busy(run) || blocked.contains(&run.id));
+        let heads = [queue.woken.front(), queue.new.front()].into_iter().flatten();
+        let unknown: Vec<Run> = heads.filter(|run| !free.contains(&run.id)).cloned().collect();
+        if unknown.is_empty() {
+            return;
+        }
+        for run in unknown {
+            let known = if can_start(shared, &run).await { &mut free } else { &mut blocked };
+            known.insert(run.id);
+        }
+    }
+}
+
+/// Whether the project of a run is free, and on this machine: otherwise the replica there starts the run. A project whose files do not
+/// respond is not free; the queue goes on without it.
+async fn can_start(shared: &Shared, run: &Run) -> bool {
+    let may_be_elsewhere = shared.store.is_shared() && (run.instance.is_some() || run.life.resume);
+    let workspace = run.workspace.clone();
+    let check =
+        move || !cliq_backends::is_project_busy(&workspace) && (!may_be_elsewhere || workspace.is_dir());
+    shared.io.probe(&run.workspace, check).await.unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
 use crate::clock;
 use crate::options::SupervisorOptions;
 use crate::repositories::check_repository;
+use crate::workspace_io::{WorkspaceIo, WorkspaceIoError};
 
 /// Maximum number of repositories of a run.
 pub const MAX_REPOS: usize = 20;
@@ -134,6 +135,9 @@ pub enum RequestError {
     /// The check was interrupted.
     #[error("the check of the run was interrupted: {0}")]
     Interrupted(#[from] tokio::task::JoinError),
+    /// The files of the project cannot be read now.
+    #[error(transparent)]
+    Files(#[from] WorkspaceIoError),
 }
 
 /// Rule that a value breaks.
@@ -245,6 +249,7 @@ pub enum PhaseError {
 /// Checks a request against the rules of an entry point. See [`crate::Supervisor::check`].
 pub(crate) async fn check(
     options: &SupervisorOptions,
+    io: &WorkspaceIo,
     store: &dyn RunStore,
     new: NewRun,
     rules: &RunRules,
@@ -266,7 +271,11 @@ pub(crate) async fn check(
     }
     let (host, teams) = (options.host.clone(), rules.teams.clone());
     let (name, path) = (new.spec.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
-    let found = tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, path)).await?;
+    let found = match path.clone() {
+        // The team of the home directory.
+        None => tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, None)).await?,
+        Some(of) => io.run(&of, move || find_workflow(&host, &teams, name, path)).await?,
+    };
     let workflow = found?;
     let inputs = check_inputs(&workflow, new.spec.inputs.clone(), rules.strict_inputs)?;
     let root = tasks.map_or(&options.workspace_root, |tasks| &tasks.workspace_root);

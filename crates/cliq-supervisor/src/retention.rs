@@ -75,7 +75,7 @@ async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<u
             // The row last: after a crash it still names the files.
             if run.has_own_workspace() {
                 let path = run.workspace.clone();
-                let done = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+                let done = shared.io.run(&run.workspace, move || workspace::remove(&path)).await;
                 if let Ok(Err(error)) = done {
                     tracing::warn!(%error, "cannot remove a workspace");
                 }
@@ -104,8 +104,12 @@ async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
         let is_old =
             changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > shared.options.retention);
         let path = entry.into_path();
-        if is_old && !cliq_backends::is_project_busy(&path) && shared.store.run(&id).await?.is_none() {
-            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+        if is_old && shared.store.run(&id).await?.is_none() {
+            let remove = {
+                let path = path.clone();
+                move || if cliq_backends::is_project_busy(&path) { Ok(()) } else { workspace::remove(&path) }
+            };
+            let _ = shared.io.run(&path, remove).await;
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::counters::Counters;
 use crate::hub::Hub;
 use crate::options::SupervisorOptions;
+use crate::workspace_io::WorkspaceIo;
 
 type Wakers = Arc<Mutex<HashMap<Utf8PathBuf, Arc<Notify>>>>;
 
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn RunStore>,
     pub(crate) hub: Hub,
     pub(crate) counters: Counters,
+    pub(crate) io: WorkspaceIo,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
     /// Notified when a queued run may get a slot.
@@ -69,6 +71,7 @@ impl Shared {
             store,
             hub: Hub::default(),
             counters: Counters::default(),
+            io: WorkspaceIo::default(),
             stopping,
             tasks: TaskTracker::new(),
             queue: Notify::new(),

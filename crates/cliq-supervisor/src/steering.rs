@@ -7,11 +7,11 @@ use cliq_orchestrator::{
 };
 use cliq_project::{Host, Project, task_event};
 use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, RunId, SteeringMessage};
-use tokio::task::JoinError;
 
 use crate::Supervisor;
 use crate::change::event;
 use crate::journal::{is_of, status_document, stored, stored_for_task};
+use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a steering message was not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +29,9 @@ pub enum SteeringRefusal {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An internal error.
+    /// The files of the run's project cannot be used now.
     #[error("cannot send the message: {0}")]
-    Internal(#[from] JoinError),
+    Files(#[from] WorkspaceIoError),
 }
 
 /// Outcome of an attempt to store a message with the request of a run.
@@ -62,7 +62,8 @@ impl Supervisor {
             }
             let host = shared.options.host.clone();
             let (run_id, sent) = (id.clone(), new.clone());
-            let receipt = tokio::task::spawn_blocking(move || send(&host, &run, &run_id, sent)).await;
+            let workspace = run.workspace.clone();
+            let receipt = shared.io.run(&workspace, move || send(&host, &run, &run_id, sent)).await;
             let receipt = receipt??;
             self.import_of_parked(id).await?;
             return Ok(receipt);
@@ -79,8 +80,8 @@ impl Supervisor {
             None => {}
         }
         if let Some(phase) = new.phase().cloned() {
-            let (host, run) = (shared.options.host.clone(), run.clone());
-            let workflow = tokio::task::spawn_blocking(move || workflow_of(&host, &run)).await?;
+            let (host, of) = (shared.options.host.clone(), run.clone());
+            let workflow = shared.io.run(&run.workspace, move || workflow_of(&host, &of)).await?;
             // A team that cannot be read fails when the run starts.
             if let Some(workflow) = workflow {
                 accepts_steering(&workflow, &phase)?;
@@ -105,8 +106,8 @@ impl Supervisor {
             else {
                 return Ok(());
             };
-            let host = shared.options.host.clone();
-            let change = tokio::task::spawn_blocking(move || with_new_events(&host, run)).await?;
+            let (host, workspace) = (shared.options.host.clone(), run.workspace.clone());
+            let change = shared.io.run(&workspace, move || with_new_events(&host, run)).await?;
             match change {
                 Some(change) if shared.commit(&change).await?.is_none() => {}
                 _ => return Ok(()),

@@ -1,6 +1,7 @@
 //! Handle of the supervisor: start, check, submit, cancel, resume, stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cliq_fs::CliqDir;
 use cliq_model::{
@@ -21,7 +22,23 @@ use crate::request::{self, CheckedRun, NewRun, RequestError, RunRules};
 use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
+use crate::workspace_io::{WorkspaceIo, WorkspaceIoError};
 use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, wake};
+
+/// Time that tasks have to end after the stop.
+const LAST_TASKS: Duration = Duration::from_secs(10);
+
+/// Reason why a project is not registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// The files of the project cannot be read now.
+    #[error(transparent)]
+    Files(#[from] WorkspaceIoError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// Handle of a supervisor. Clones share the same supervisor.
 #[derive(Debug, Clone)]
@@ -69,7 +86,8 @@ impl Supervisor {
     /// # Errors
     /// Returns each rule that the request breaks, or the reason why it cannot be checked now.
     pub async fn check(&self, new: NewRun, rules: &RunRules) -> Result<CheckedRun, RequestError> {
-        request::check(&self.shared.options, self.shared.store.as_ref(), new, rules).await
+        let shared = &self.shared;
+        request::check(&shared.options, &shared.io, shared.store.as_ref(), new, rules).await
     }
 
     /// Queues a run. The run starts immediately if a slot is free.
@@ -118,16 +136,20 @@ impl Supervisor {
     /// Registers the project in a directory. Returns `None` if the directory is not a project.
     ///
     /// # Errors
-    /// Returns an error if the store fails.
-    pub async fn register_project(&self, path: &camino::Utf8Path) -> Result<Option<Instance>, StoreError> {
-        let Ok(dir) = CliqDir::open(path) else { return Ok(None) };
-        let id = cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default();
+    /// Returns an error if the store fails, or the file system does not respond.
+    pub async fn register_project(&self, path: &camino::Utf8Path) -> Result<Option<Instance>, RegisterError> {
+        let opened = path.to_owned();
+        let read = self.shared.io.run(path, move || {
+            let dir = CliqDir::open(&opened).ok()?;
+            Some((cliq_fs::read_text(&dir.id_file(), 256).unwrap_or_default(), dir))
+        });
+        let Some((id, dir)) = read.await? else { return Ok(None) };
         let plain = |id: &&str| {
             !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
         };
         let id = Some(id.trim()).filter(plain).unwrap_or("cliq-project").to_owned();
         let instance = Instance { id, path: dir.workspace().to_owned(), registered_at: clock::now() };
-        self.shared.store.add_instance(&instance).await.map(Some)
+        Ok(Some(self.shared.store.add_instance(&instance).await?))
     }
 
     /// Events of all runs, for subscribers.
@@ -140,6 +162,12 @@ impl Supervisor {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
+    }
+
+    /// Access to the files of workspaces.
+    #[must_use]
+    pub fn workspace_io(&self) -> &WorkspaceIo {
+        &self.shared.io
     }
 
     /// Options with which the supervisor was started.
@@ -202,7 +230,12 @@ impl Supervisor {
         })
         .await?;
         if effects.contains(&LifecycleEffect::SendCancel) {
-            orchestrator::send_cancel(&run.workspace);
+            let workspace = run.workspace.clone();
+            let sent =
+                self.shared.io.run(&run.workspace, move || orchestrator::send_cancel(&workspace)).await;
+            if let Err(error) = sent {
+                tracing::warn!(run = %run.id, %error, "cannot pass on the request to cancel; its follower repeats it");
+            }
         }
         if run.life.state.is_final() {
             // A run without a follower: end its subscriptions here.
@@ -277,10 +310,13 @@ impl Supervisor {
         discovery::adopt_trial(&self.shared, workspace).await
     }
 
-    /// Waits until the tasks of the supervisor have ended. The stop token must be cancelled before. Runs continue.
+    /// Waits until the tasks of the supervisor have ended, at most ten seconds: a follower may wait for a file system that does not
+    /// respond. The stop token must be cancelled before. Runs continue.
     pub async fn stop(&self) {
         self.shared.tasks.close();
-        self.shared.tasks.wait().await;
+        if tokio::time::timeout(LAST_TASKS, self.shared.tasks.wait()).await.is_err() {
+            tracing::warn!(tasks = self.shared.tasks.len(), "stopping without the tasks that wait for files");
+        }
     }
 }
 

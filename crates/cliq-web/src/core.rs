@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
-use cliq_model::{AuditStore, EvaluationStore, Run, RunStore, SignInStore};
+use cliq_model::{AuditStore, EvaluationStore, Instance, Run, RunStore, SignInStore};
 use cliq_project::{Host, Project};
 use cliq_protocol::RunId;
 use cliq_review::StoredReviews;
@@ -61,13 +62,46 @@ impl Core {
         Ok(run)
     }
 
-    /// Opens the project of a run.
+    /// Runs blocking work on the files of a workspace, off the threads of the runtime.
     ///
     /// # Errors
-    /// Returns a problem if the workspace no longer exists.
-    pub fn project(&self, run: &Run) -> Result<Project, Problem> {
-        Project::open(&run.workspace, self.host().clone())
-            .map_err(|_| Problem::gone("the workspace of the run is gone; its events and phases are kept"))
+    /// Returns a problem if the file system does not respond.
+    pub async fn in_workspace<T: Send + 'static>(
+        &self,
+        workspace: &Utf8Path,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        Ok(self.supervisor.workspace_io().run(workspace, work).await?)
+    }
+
+    /// Runs blocking work on the project of a run, as [`Core::in_workspace`] does.
+    ///
+    /// # Errors
+    /// Returns a problem if the workspace no longer exists, its file system does not respond, or `work` fails.
+    pub async fn in_project<T: Send + 'static>(
+        &self,
+        run: &Run,
+        work: impl FnOnce(&Run, &Project) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (host, run) = (self.host().clone(), run.clone());
+        let workspace = run.workspace.clone();
+        let work = move || {
+            let project = Project::open(&run.workspace, host).map_err(|_| {
+                Problem::gone("the workspace of the run is gone; its events and phases are kept")
+            })?;
+            work(&run, &project)
+        };
+        self.in_workspace(&workspace, work).await?
+    }
+
+    /// Opens a registered project.
+    ///
+    /// # Errors
+    /// Returns a problem if the project no longer exists, or its file system does not respond.
+    pub async fn open_project(&self, instance: &Instance) -> Result<Project, Problem> {
+        let (host, path) = (self.host().clone(), instance.path.clone());
+        let opened = self.in_workspace(&instance.path, move || Project::open(&path, host)).await?;
+        opened.map_err(|_| Problem::gone("the project is gone from its directory"))
     }
 
     /// Access to the plans of all projects.

@@ -45,7 +45,7 @@ pub use teams::{
 };
 pub use tokens::create_token;
 pub use trial::{TrialCheck, TrialDocument};
-pub use triggers::{find_trigger, list_firings, record, set_trigger_paused};
+pub use triggers::{CallerAction, find_trigger, list_firings, record, set_trigger_paused};
 
 /// Path of the page that signs a browser in. A code in its query works once.
 pub const SIGN_IN_PATH: &str = "/signin";

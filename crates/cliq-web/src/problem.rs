@@ -9,7 +9,9 @@ use cliq_project::{PlanCommandError, ProjectError};
 use cliq_protocol::MAX_JSON_VALUES;
 use cliq_review::{Refusal, ReviewsError};
 use cliq_supervisor::workspace_files::FileError;
-use cliq_supervisor::{ChangeError, PhaseError, RequestError, SteeringRefusal};
+use cliq_supervisor::{
+    ChangeError, PhaseError, RegisterError, RequestError, SteeringRefusal, WorkspaceIoError,
+};
 use cliq_workflow::Diagnostic;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -152,6 +154,7 @@ impl Problem {
         match refusal {
             SteeringRefusal::NoRun => Self::not_found("there is no run of this id"),
             SteeringRefusal::NoWorkspace => Self::gone(refusal.to_string()),
+            SteeringRefusal::Files(error) => error.into(),
             SteeringRefusal::Store(error) => error.into(),
             SteeringRefusal::Refused(error) => match &error {
                 SteerError::Ended(_)
@@ -172,6 +175,7 @@ impl Problem {
             ChangeError::NoRun => Self::not_found("there is no run of this id"),
             ChangeError::TaskIsOver | ChangeError::NotLast(_) => Self::conflict(error.to_string()),
             ChangeError::NotAllowed(reason) => Self::conflict(format!("{reason}, and cannot be {change}")),
+            ChangeError::Files(error) => error.into(),
             ChangeError::Store(error) => error.into(),
         }
     }
@@ -255,7 +259,7 @@ impl From<RequestError> for Problem {
             }
             RequestError::Project(error) => error.into(),
             RequestError::Store(error) => error.into(),
-            RequestError::Interrupted(_) => Self::unavailable(detail),
+            RequestError::Interrupted(_) | RequestError::Files(_) => Self::unavailable(detail),
             _ => Self::unprocessable(detail, Vec::new()),
         }
     }
@@ -312,6 +316,22 @@ impl From<ProjectError> for Problem {
                 Self::unavailable("a file cannot be used at the moment; the server's log says why")
             }
             _ => Self::unprocessable(error.to_string(), Vec::new()),
+        }
+    }
+}
+
+impl From<WorkspaceIoError> for Problem {
+    fn from(error: WorkspaceIoError) -> Self {
+        Self::unavailable(error.to_string())
+    }
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Files(error) => error.into(),
+            RegisterError::Store(error) => error.into(),
+            other => Self::unavailable(other.to_string()),
         }
     }
 }

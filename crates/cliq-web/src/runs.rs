@@ -159,15 +159,15 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
     let view = match core.supervisor.hub().view(&run.id).filter(|_| !is_final) {
         // Another replica owns the run: its events are in the store.
         None if run.life.state.is_active() && core.runs.is_shared() => {
-            Some(view_of_events(core, &run).await?)
+            Some(Arc::new(view_of_events(core, &run).await?))
         }
         view => view,
     };
     let document = match view {
         Some(view) => {
             let (host, run) = (core.host().clone(), run.clone());
-            let made = tokio::task::spawn_blocking(move || status_document(&host, &run, &view)).await;
-            made.unwrap_or_default()
+            let workspace = run.workspace.clone();
+            core.in_workspace(&workspace, move || status_document(&host, &run, &view)).await?
         }
         None => run.view.clone(),
     };

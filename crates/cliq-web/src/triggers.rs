@@ -51,8 +51,22 @@ pub async fn set_trigger_paused(
     find_trigger(core, name).await
 }
 
-/// Records an action of a caller that is not a request of its own, such as the call of a tool.
-pub async fn record(core: &Core, caller: &Caller, via: &str, action: &str, target: &str, is_done: bool) {
+/// Action of a caller that is not a request of its own, such as the call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct CallerAction<'a> {
+    /// Entry point: `mcp` or `a2a`.
+    pub via: &'a str,
+    /// Name of the action.
+    pub action: &'a str,
+    /// Object of the action.
+    pub target: &'a str,
+    /// Whether the action succeeded.
+    pub is_done: bool,
+}
+
+/// Records an action of a caller in the audit log.
+pub async fn record(core: &Core, caller: &Caller, done: CallerAction<'_>) {
+    let CallerAction { via, action, target, is_done } = done;
     let action = AuditAction {
         ts: clock::now(),
         actor: caller.actor().to_owned(),

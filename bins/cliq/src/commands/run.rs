@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use cliq_backends::{BackendKind, PARKED, RunJob, RunMode};
 use cliq_fs::{CliqDir, ProjectLock};
+use cliq_model::RunSpec;
 use cliq_orchestrator::{Journal, Run, RunPlan, StartError};
 use cliq_project::{
     Comparison, LauncherKind, OutsideDirection, OutsideEntry, Project, Rerun, RunOptions, RunStart, Settings,
@@ -26,7 +27,6 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let workflow = project.workflow()?;
     let settings = project.settings()?;
-    let dir = project.dir();
     let backend = backends::choose(args, &settings)?;
     if let Some(kind) = backend
         && matches!(args.launcher, Some(crate::args::LauncherName::Tmux))
@@ -34,116 +34,182 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(format!("a run in {} has no panes", kind.name()))
             .hint("`cliq run --no-docker --launcher tmux` works on this machine"));
     }
-    let spec = args.spec()?;
-    if let Some(kind) = backend
-        && let Some(active) = find_active(&project, &settings, args, kind)?
-    {
-        let start = RunStart::Resume { from: None };
-        let mut job = RunJob::new(&project, workflow, &settings, start, spec, None, Some(active))?;
-        job.mode = mode(args);
-        return backends::run(kind, &job, args.json, args.headless);
-    }
-    // The lock first, so that an error names a run under way and not the state of the last run.
-    ProjectLock::check(dir)?;
-    let start = match (args.from.clone(), args.resume) {
-        (None, false) if args.changed => RunStart::Changed,
-        (None, false) if args.dry_run => RunStart::Fresh,
-        (None, false) => {
-            check_rerun(&project, &workflow, args)?;
-            RunStart::Fresh
+    let command = RunCommand { args, project, settings, backend, spec: args.spec()? };
+    command.run(workflow)
+}
+
+/// `cliq run` in a project.
+struct RunCommand<'a> {
+    args: &'a RunArgs,
+    project: Project,
+    settings: Settings,
+    /// Container engine or cluster of the run. `None` for this machine.
+    backend: Option<BackendKind>,
+    spec: RunSpec,
+}
+
+impl RunCommand<'_> {
+    fn run(&self, workflow: ValidatedWorkflow) -> Result<ExitCode, Failure> {
+        let args = self.args;
+        if let Some(kind) = self.backend
+            && let Some(active) = find_active(&self.project, &self.settings, args, kind)?
+        {
+            let start = RunStart::Resume { from: None };
+            return self.run_in(kind, workflow, start, None, Some(active));
         }
-        (from, _) => RunStart::Resume { from },
-    };
-    if matches!(start, RunStart::Fresh | RunStart::Changed)
-        && let Some(id) = &args.run_id
-        && has_run(dir, id)?
-    {
-        return Err(Failure::refused(format!("the run {id} was started here before"))
-            .hint("`cliq run --resume` goes on with the last run"));
-    }
-    let has_reader = |phase: &Phase| {
-        phase.kind == PhaseKind::Standard && !phase.agent.as_deref().is_some_and(cliq_workflow::is_connector)
-    };
-    if !dir.requirement().exists() && workflow.phases().any(|(_, phase)| has_reader(phase)) {
-        ui::warning("no requirement is set: `cliq req -m TEXT` sets it");
-    }
-    let mut options = RunOptions::default();
-    options.spec.clone_from(&spec);
-    options.run_id.clone_from(&args.run_id);
-    options.is_elsewhere = backend.is_some();
-    if args.changed {
-        let given = std::mem::take(&mut options.spec.inputs);
-        options.spec.inputs = changed::inputs(&project, &workflow, given)?;
-    }
-    let remote = backend.map(|kind| (kind, workflow.clone()));
-    let mut plan = project.run_plan_of(workflow, &settings, &options)?;
-    let comparison = args.changed.then(|| changed::compare(&project, &mut plan)).transpose()?;
-    if args.dry_run {
-        return dry_run(&project, &plan, comparison.as_ref(), args.json);
-    }
-    if let Some(comparison) = &comparison {
-        if comparison.is_unchanged() {
-            ui::hint("nothing has changed since the last run; `cliq run -f` runs it again");
-            return Ok(ExitCode::SUCCESS);
+        // The lock first, so that an error names a run under way and not the state of the last run.
+        ProjectLock::check(self.project.dir())?;
+        let start = self.start_mode(&workflow)?;
+        self.warn_without_requirement(&workflow);
+        let options = self.options(&workflow)?;
+        let remote = self.backend.map(|kind| (kind, workflow.clone()));
+        let mut plan = self.project.run_plan_of(workflow, &self.settings, &options)?;
+        let comparison = args.changed.then(|| changed::compare(&self.project, &mut plan)).transpose()?;
+        if args.dry_run {
+            return dry_run(&self.project, &plan, comparison.as_ref(), args.json);
         }
-        if !args.json {
-            changed::show(comparison)?;
+        if let Some(comparison) = &comparison {
+            if comparison.is_unchanged() {
+                ui::hint("nothing has changed since the last run; `cliq run -f` runs it again");
+                return Ok(ExitCode::SUCCESS);
+            }
+            if !args.json {
+                changed::show(comparison)?;
+            }
+        }
+        self.confirm(&plan)?;
+        if args.detach {
+            return self.detach(&mut plan, &start);
+        }
+        match remote {
+            Some((kind, workflow)) => {
+                cancel_reviews(&self.project, &start)?;
+                self.run_in(kind, workflow, start, args.run_id.clone(), None)
+            }
+            None => self.run_here(plan, &start),
         }
     }
-    let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
-    if may_ask && PushSettings::read(&settings).confirm {
-        confirm_publishing(&project, &plan)?;
+
+    /// Returns whether the run is new or goes on, and applies the re-run rules to a new one.
+    fn start_mode(&self, workflow: &ValidatedWorkflow) -> Result<RunStart, Failure> {
+        let args = self.args;
+        let start = match (args.from.clone(), args.resume) {
+            (None, false) if args.changed => RunStart::Changed,
+            (None, false) if args.dry_run => RunStart::Fresh,
+            (None, false) => {
+                check_rerun(&self.project, workflow, args)?;
+                RunStart::Fresh
+            }
+            (from, _) => RunStart::Resume { from },
+        };
+        if matches!(start, RunStart::Fresh | RunStart::Changed)
+            && let Some(id) = &args.run_id
+            && has_run(self.project.dir(), id)?
+        {
+            return Err(Failure::refused(format!("the run {id} was started here before"))
+                .hint("`cliq run --resume` goes on with the last run"));
+        }
+        Ok(start)
     }
-    if args.restore
-        && let Some(from) = &args.from
-    {
-        super::checkpoint::restore_before(&project, &settings, from, args.yes)?;
+
+    fn warn_without_requirement(&self, workflow: &ValidatedWorkflow) {
+        let has_reader = |phase: &Phase| {
+            phase.kind == PhaseKind::Standard
+                && !phase.agent.as_deref().is_some_and(cliq_workflow::is_connector)
+        };
+        if !self.project.dir().requirement().exists() && workflow.phases().any(|(_, phase)| has_reader(phase))
+        {
+            ui::warning("no requirement is set: `cliq req -m TEXT` sets it");
+        }
     }
-    if args.detach {
+
+    fn options(&self, workflow: &ValidatedWorkflow) -> Result<RunOptions, Failure> {
+        let mut options = RunOptions::default();
+        options.spec.clone_from(&self.spec);
+        options.run_id.clone_from(&self.args.run_id);
+        options.is_elsewhere = self.backend.is_some();
+        if self.args.changed {
+            let given = std::mem::take(&mut options.spec.inputs);
+            options.spec.inputs = changed::inputs(&self.project, workflow, given)?;
+        }
+        Ok(options)
+    }
+
+    /// Asks a person before the team publishes, and restores files for `--restore`.
+    fn confirm(&self, plan: &RunPlan) -> Result<(), Failure> {
+        let args = self.args;
+        let may_ask = !args.yes && !args.headless && !args.json && ui::can_ask();
+        if may_ask && PushSettings::read(&self.settings).confirm {
+            confirm_publishing(&self.project, plan)?;
+        }
+        if args.restore
+            && let Some(from) = &args.from
+        {
+            super::checkpoint::restore_before(&self.project, &self.settings, from, args.yes)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the run in the background.
+    fn detach(&self, plan: &mut RunPlan, start: &RunStart) -> Result<ExitCode, Failure> {
         // Failures that can be foreseen are reported here, where a person reads them.
-        let has_variable = |name: &str| project.host().has_variable(name);
-        match &start {
-            _ if backend.is_some() => {}
+        let has_variable = |name: &str| self.project.host().has_variable(name);
+        match start {
+            _ if self.backend.is_some() => {}
             RunStart::Fresh | RunStart::Changed => plan.check(&has_variable).map_err(StartError::from)?,
-            RunStart::Resume { from } => Run::check_resume(&mut plan, from.as_deref(), &has_variable)?,
+            RunStart::Resume { from } => Run::check_resume(plan, from.as_deref(), &has_variable)?,
         }
-        return super::detach::run(dir, args, &spec, backend, RunSettings::read(&settings).keep_session);
+        let keeps_session = RunSettings::read(&self.settings).keep_session;
+        super::detach::run(self.project.dir(), self.args, &self.spec, self.backend, keeps_session)
     }
-    if let Some((kind, workflow)) = remote {
-        cancel_reviews(&project, &start)?;
-        let run_id = args.run_id.clone();
-        let mut job = RunJob::new(&project, workflow, &settings, start, spec, run_id, None)?;
-        job.mode = mode(args);
-        return backends::run(kind, &job, args.json, args.headless);
+
+    /// Runs in a container or a cluster.
+    fn run_in(
+        &self,
+        kind: BackendKind,
+        workflow: ValidatedWorkflow,
+        start: RunStart,
+        run_id: Option<String>,
+        active: Option<String>,
+    ) -> Result<ExitCode, Failure> {
+        let spec = self.spec.clone();
+        let mut job = RunJob::new(&self.project, workflow, &self.settings, start, spec, run_id, active)?;
+        job.mode = mode(self.args);
+        backends::run(kind, &job, self.args.json, self.args.headless)
     }
-    cliq_orchestrator::raise_descriptor_limit();
-    let requested = match args.launcher {
-        Some(name) => Some(name.into()),
-        None => (args.headless || args.json).then_some(LauncherKind::Process),
-    };
-    let launcher = LauncherKind::choose(requested, ui::is_watched(), &settings)?;
-    plan.launcher = project.launcher(launcher, &settings);
-    plan.parks = args.park;
-    plan.records_commands = args.a2a_events.is_some();
-    plan.adopts_orphans = launcher == LauncherKind::Process && cliq_orchestrator::adopt_orphans();
-    if launcher == LauncherKind::Tmux && project.host().own_pane(dir).is_none() && !args.json {
-        ui::hint("`cliq attach` in another terminal shows the panes");
-    }
-    cancel_reviews(&project, &start)?;
-    let mut progress = Progress::new(args.json, args.headless);
-    let mut events_file =
-        args.a2a_events.as_ref().map(|id| TaskEventsFile::open(&project, id)).transpose()?;
-    let view = execute_here(project.host(), plan, &start, |record, view| {
-        // The file is a copy for others: a run does not end because it cannot be written.
-        if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
-            events_file = None;
+
+    /// Runs in this process.
+    fn run_here(&self, mut plan: RunPlan, start: &RunStart) -> Result<ExitCode, Failure> {
+        let (args, project) = (self.args, &self.project);
+        cliq_orchestrator::raise_descriptor_limit();
+        let requested = match args.launcher {
+            Some(name) => Some(name.into()),
+            None => (args.headless || args.json).then_some(LauncherKind::Process),
+        };
+        let launcher = LauncherKind::choose(requested, ui::is_watched(), &self.settings)?;
+        plan.launcher = project.launcher(launcher, &self.settings);
+        plan.parks = args.park;
+        plan.records_commands = args.a2a_events.is_some();
+        plan.adopts_orphans = launcher == LauncherKind::Process && cliq_orchestrator::adopt_orphans();
+        if launcher == LauncherKind::Tmux && project.host().own_pane(project.dir()).is_none() && !args.json {
+            ui::hint("`cliq attach` in another terminal shows the panes");
         }
-        progress.show(record, view)
-    })?;
-    if !args.json {
-        summary::show(&view, &project)?;
+        cancel_reviews(project, start)?;
+        let mut progress = Progress::new(args.json, args.headless);
+        let mut events_file =
+            args.a2a_events.as_ref().map(|id| TaskEventsFile::open(project, id)).transpose()?;
+        let view = execute_here(project.host(), plan, start, |record, view| {
+            // The file is a copy for others: a run does not end because it cannot be written.
+            if events_file.as_mut().is_some_and(|file| file.write(record, view).is_err()) {
+                events_file = None;
+            }
+            progress.show(record, view)
+        })?;
+        if !args.json {
+            summary::show(&view, project)?;
+        }
+        Ok(if view.waiting.is_some() { ExitCode::from(PARKED) } else { exit_code(view.pipeline_status()) })
     }
-    Ok(if view.waiting.is_some() { ExitCode::from(PARKED) } else { exit_code(view.pipeline_status()) })
 }
 
 /// Returns the behaviour of the process in a container or Job.

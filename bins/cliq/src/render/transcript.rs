@@ -63,10 +63,13 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             let time_taken = end.duration_ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
             ui::line(paint(DIM, format!("         {used}{time_taken}{}", kind(end))))
         }
-        TranscriptBody::Error { message, is_retried, usage, .. } => {
-            head(RED, if *is_retried { "error, tried again" } else { "error" })?;
-            body(message, RESULT_LINES)?;
-            usage.iter().try_for_each(|usage| ui::line(paint(DIM, format!("         {}", tokens(usage)))))
+        TranscriptBody::Error(error) => {
+            head(RED, if error.kind.is_retried() { "error, tried again" } else { "error" })?;
+            body(&error.message, RESULT_LINES)?;
+            error
+                .usage
+                .iter()
+                .try_for_each(|usage| ui::line(paint(DIM, format!("         {}", tokens(usage)))))
         }
         TranscriptBody::End { .. } => head(BOLD, "answered"),
     }

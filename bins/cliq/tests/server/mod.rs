@@ -17,3 +17,4 @@ mod schema;
 mod security;
 mod sign_in;
 mod steering;
+mod stuck;

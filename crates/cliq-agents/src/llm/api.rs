@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use cliq_coder::tools::ToolSpec;
 use cliq_coder::{Reply, Turn};
 use cliq_http::{Client, Limits};
-use cliq_protocol::ReplyKind;
+use cliq_protocol::{FailedCall, FailedCallKind, ReplyKind};
 use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
@@ -85,18 +85,6 @@ pub(crate) struct ModelReply {
     pub(crate) duration_ms: u64,
 }
 
-/// Failed request.
-pub(crate) struct ModelError {
-    /// Cause, for people.
-    pub(crate) message: String,
-    /// Whether the conversation is too long for the model.
-    pub(crate) is_too_long: bool,
-    /// Whether the provider refused earlier thoughts.
-    pub(crate) has_stale_thinking: bool,
-    /// Usage of the failed request. Estimated if the server reported none.
-    pub(crate) usage: Option<Usage>,
-}
-
 /// Request of one call, in the format of an API.
 struct Call {
     url: String,
@@ -144,17 +132,12 @@ impl Api {
         display: &mut Display<'_>,
         meter: &mut Meter<'_>,
         on_retry: &mut dyn FnMut(&str, Option<Usage>),
-    ) -> Result<ModelReply, Box<ModelError>> {
+    ) -> Result<ModelReply, Box<FailedCall>> {
         if let Some(key) = &self.access.key {
             display.hide(key.reveal());
         }
         if let Some(message) = self.too_large(request) {
-            return Err(Box::new(ModelError {
-                message,
-                is_too_long: false,
-                has_stale_thinking: false,
-                usage: None,
-            }));
+            return Err(Box::new(FailedCall { message, kind: FailedCallKind::Final, usage: None }));
         }
         display.act(&format!("asking {}", self.access.model));
         let started = Instant::now();
@@ -220,19 +203,14 @@ impl Api {
                     // A resumed run counts what this request has used.
                     on_retry(&message, usage);
                     deferred.end_process();
-                    return Err(Box::new(ModelError {
-                        message,
-                        is_too_long: false,
-                        has_stale_thinking: false,
-                        usage: None,
-                    }));
+                    return Err(Box::new(FailedCall { message, kind: FailedCallKind::Final, usage: None }));
                 }
-                Err(Box::new(ModelError {
-                    message,
-                    is_too_long: last_class.get() == Some(Class::TooLong),
-                    has_stale_thinking: last_class.get() == Some(Class::StaleThinking),
-                    usage,
-                }))
+                let kind = match last_class.get() {
+                    Some(Class::TooLong) => FailedCallKind::TooLong,
+                    Some(Class::StaleThinking) => FailedCallKind::StaleThinking,
+                    Some(Class::Passing | Class::Permanent) | None => FailedCallKind::Final,
+                };
+                Err(Box::new(FailedCall { message, kind, usage }))
             }
         }
     }

@@ -10,7 +10,8 @@ use cliq_coder::tools::{self, ToolSpec};
 use cliq_coder::{Loop, Step, ToolHost};
 use cliq_fs::TranscriptFile;
 use cliq_protocol::{
-    MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody, shorten,
+    FailedCall, FailedCallKind, MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult,
+    TranscriptBody, shorten,
 };
 use cliq_sdk::{LimitReached, Steering, Usage};
 
@@ -119,13 +120,8 @@ impl ModelLoop<'_> {
         let transcript = &mut self.transcript;
         let mut failed_attempts = Vec::new();
         let mut on_retry = |why: &str, usage: Option<Usage>| {
-            let body = TranscriptBody::Error {
-                message: why.to_owned(),
-                is_retried: true,
-                is_too_long: false,
-                has_stale_thinking: false,
-                usage,
-            };
+            let (message, kind) = (why.to_owned(), FailedCallKind::Passing);
+            let body = TranscriptBody::Error(FailedCall { message, kind, usage });
             failed_attempts.push(body.clone());
             if let Some(transcript) = transcript {
                 // The next line fails too, and is an error.
@@ -152,28 +148,15 @@ impl ModelLoop<'_> {
                 }
                 self.record(&lines_of(reply))
             }
-            Err(failed) if failed.is_too_long || failed.has_stale_thinking => {
-                self.record(&[TranscriptBody::Error {
-                    message: failed.message,
-                    is_retried: true,
-                    is_too_long: failed.is_too_long,
-                    has_stale_thinking: failed.has_stale_thinking,
-                    usage: failed.usage,
-                }])
-            }
+            Err(failed) if failed.kind.is_retried() => self.record(&[TranscriptBody::Error(*failed)]),
             Err(failed) => Err(self.fail(&failed.message, failed.usage)?),
         }
     }
 
     fn fail(&mut self, reason: &str, usage: Option<Usage>) -> Result<AnyError, AnyError> {
         let message = self.display.masked(reason);
-        self.record(&[TranscriptBody::Error {
-            message: message.clone(),
-            is_retried: false,
-            is_too_long: false,
-            has_stale_thinking: false,
-            usage,
-        }])?;
+        let error = FailedCall { message: message.clone(), kind: FailedCallKind::Final, usage };
+        self.record(&[TranscriptBody::Error(error)])?;
         Ok(message.into())
     }
 

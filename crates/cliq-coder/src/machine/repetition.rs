@@ -22,7 +22,14 @@ struct Call {
     name: String,
     arguments: Object,
     invalid: Option<String>,
-    result: Option<(bool, String)>,
+    result: Option<CallResult>,
+}
+
+/// Result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CallResult {
+    is_error: bool,
+    text: String,
 }
 
 impl Call {
@@ -98,7 +105,7 @@ impl Repetition {
     /// Takes the result of a call.
     pub(super) fn result(&mut self, result: &ToolResult) -> Option<Repeated> {
         let call = self.open.iter_mut().find(|call| call.id == result.id && call.result.is_none())?;
-        call.result = Some((result.is_error, result.text.clone()));
+        call.result = Some(CallResult { is_error: result.is_error, text: result.text.clone() });
         if self.open.iter().any(|call| call.result.is_none()) {
             return None;
         }

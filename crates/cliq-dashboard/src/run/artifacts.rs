@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use cliq_project::Project;
-use cliq_web::{Core, FileKind, Path, Problem, changes_of, list_directory};
+use cliq_web::{Core, FileKind, Path, changes_of, list_directory};
 use maud::{Markup, html};
 
 use super::head::{Tab, head};
@@ -23,14 +24,16 @@ const LISTED: usize = 200;
 /// The page.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let run = core.run(&id).await?;
-    let project = core.project(&run).ok();
-    let (of, has_files) = (run.clone(), project.is_some());
-    let read = tokio::task::spawn_blocking(move || {
-        let paths = project.map(|project| paths_of(&of, &project)).unwrap_or_default();
-        let shown = paths.iter().take(SHOWN).map(|path| file(&of, path)).collect::<Vec<_>>();
-        (paths, shown)
+    let read = core.in_project(&run, |run, project| {
+        let paths = paths_of(run, project);
+        let shown = paths.iter().take(SHOWN).map(|path| file(run, path)).collect::<Vec<_>>();
+        Ok((paths, shown))
     });
-    let (paths, shown) = read.await.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let (has_files, (paths, shown)) = match read.await {
+        Ok(read) => (true, read),
+        Err(problem) if problem.status() == StatusCode::GONE => (false, Default::default()),
+        Err(problem) => return Err(problem.into()),
+    };
     let content = html! {
         (head(&run, Tab::Artifacts))
         @if has_files {

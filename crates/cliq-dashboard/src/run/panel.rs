@@ -2,10 +2,10 @@
 
 use cliq_model::Run;
 use cliq_protocol::{Limited, Sandbox};
-use cliq_web::{list_handoffs, list_logs, list_transcripts};
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::files::RunFiles;
 use crate::elements::{badge, count, estimated, folded, is_estimated, output, phase_state, size};
 use crate::text::shown;
 
@@ -22,7 +22,7 @@ pub(super) fn panel(
     run: &Run,
     phases: &Value,
     phase: &Value,
-    has_files: bool,
+    files: Option<&RunFiles>,
     review: Option<&Markup>,
 ) -> Markup {
     let text = |key: &str| phase[key].as_str().unwrap_or_default();
@@ -68,7 +68,7 @@ pub(super) fn panel(
             (output("Output of the agent", &shown(tail.as_bytes())))
         }
         (used(phase))
-        @if has_files { (files(run, &base, name, rounds)) }
+        @if let Some(files) = files { (listed_files(files, &base, name, rounds)) }
         @if let Ok(sandbox) = Sandbox::from_value(phase["sandbox"].clone(), "sandbox") { p.quiet { "sandbox " (sandbox.to_string()) } }
     }
 }
@@ -109,22 +109,22 @@ fn used(phase: &Value) -> Markup {
     }
 }
 
-fn files(run: &Run, base: &str, name: &str, rounds: u64) -> Markup {
-    let handoffs = list_handoffs(run);
-    let (out, inside): (Vec<_>, Vec<_>) = handoffs
+fn listed_files(files: &RunFiles, base: &str, name: &str, rounds: u64) -> Markup {
+    let (out, inside): (Vec<_>, Vec<_>) = files
+        .handoffs
         .iter()
         .filter(|handoff| handoff.from == name || handoff.to == name)
         .partition(|handoff| handoff.from == name);
     let is_own = |file: &str| file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-    let logs: Vec<_> = list_logs(run).into_iter().filter(|log| is_own(&log.name)).collect();
-    let transcripts: Vec<_> = list_transcripts(run).into_iter().filter(|file| is_own(&file.name)).collect();
+    let logs: Vec<_> = files.logs.iter().filter(|log| is_own(&log.name)).collect();
+    let transcripts: Vec<_> = files.transcripts.iter().filter(|file| is_own(&file.name)).collect();
     let link = |from: &str, to: &str| format!("{base}/handoffs/{from}/{to}");
     html! {
         @if !transcripts.is_empty() {
             h3 { "Transcripts" }
             ul.plain { @for file in transcripts.iter().rev().take(LISTED) { li { a href=(format!("{base}/transcripts/{}", file.name)) { (file.name) } " " span.quiet { (size(file.size)) } } } }
         }
-        @if rounds > 0 && run.workspace.join(".cliq/checkpoints.git/checkpoints.jsonl").is_file() {
+        @if rounds > 0 && files.has_checkpoints {
             p { a href=(format!("{base}/changes?of={name}")) { "What it changed" } }
         }
         @if !out.is_empty() || !inside.is_empty() {

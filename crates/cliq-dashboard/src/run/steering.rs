@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Redirect;
-use cliq_model::{Run, Scope};
-use cliq_protocol::{MAX_STEERING_TEXT, PhaseKind};
+use cliq_model::Scope;
+use cliq_protocol::MAX_STEERING_TEXT;
 use cliq_web::{Core, Form, Path, Problem, RunDocument, SteeringDocument, new_steering};
 use maud::{Markup, html};
 
 use super::LISTED;
+use super::files::RunFiles;
 use crate::elements::ago;
 use crate::page::PageError;
 use crate::text::shown;
 use crate::visitor::Visitor;
 
 /// Section of the run's page. Empty if the run has ended without messages.
-pub(super) fn section(visitor: &Visitor, core: &Core, run: &Run, document: &RunDocument) -> Markup {
+pub(super) fn section(visitor: &Visitor, document: &RunDocument, files: Option<&RunFiles>) -> Markup {
     let is_final = document.summary.state.is_final();
     let can_send = !is_final && visitor.may_run();
     html! {
@@ -25,7 +26,7 @@ pub(super) fn section(visitor: &Visitor, core: &Core, run: &Run, document: &RunD
             section aria-labelledby="steering-title" {
                 h2 #steering-title { "Guidance" }
                 div #steering data-live { (messages(&document.steering, is_final)) }
-                @if can_send { (form(&document.summary.id, &phases(core, run, document))) }
+                @if can_send { (form(&document.summary.id, &phases(document, files))) }
             }
         }
     }
@@ -60,13 +61,9 @@ fn receivers(message: &SteeringDocument) -> String {
 }
 
 /// Names of the phases that have agents: those of the team, or those that have started if the team cannot be read.
-fn phases(core: &Core, run: &Run, document: &RunDocument) -> Vec<String> {
-    if let Some(workflow) = core.project(run).ok().and_then(|project| project.workflow().ok()) {
-        let phases = workflow.phases().map(|(_, phase)| phase);
-        return phases
-            .filter(|phase| phase.kind != PhaseKind::Exec)
-            .map(|phase| phase.name.to_string())
-            .collect();
+fn phases(document: &RunDocument, files: Option<&RunFiles>) -> Vec<String> {
+    if let Some(phases) = files.and_then(|files| files.agent_phases.clone()) {
+        return phases;
     }
     let phases = document.phases.as_array().into_iter().flatten();
     let names = phases.filter(|phase| phase["type"] != "exec").filter_map(|phase| phase["name"].as_str());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use cliq_orchestrator::RunEvent;
 use cliq_protocol::{Origin, Outcome, Role, TranscriptBody, TranscriptEntry};
-use cliq_web::{Core, Path, Problem, Query, list_transcripts, read_transcript};
+use cliq_web::{Core, Path, Query, list_transcripts, read_transcript};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -26,7 +26,8 @@ const MAX_TEXT: usize = 16 << 10;
 /// The list of transcripts.
 pub(crate) async fn list(visitor: Visitor, State(core): State<Arc<Core>>, Path(id): Path<String>) -> Page {
     let run = core.run(&id).await?;
-    let files = list_transcripts(&run);
+    let of = run.clone();
+    let files = core.in_workspace(&run.workspace, move || list_transcripts(&of)).await?;
     let mut outcomes = Outcomes::default();
     if !files.is_empty() {
         each_record(&core, &run, |record| outcomes.apply(&record.event)).await?;
@@ -118,8 +119,8 @@ pub(crate) async fn page(
     let (of, file) = (run.clone(), name.clone());
     let offset =
         part.from.map_or(-i64::try_from(PART).unwrap_or(0), |from| i64::try_from(from).unwrap_or(i64::MAX));
-    let read = tokio::task::spawn_blocking(move || read_transcript(&of, &file, offset, PART));
-    let (bytes, from, total) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read = core.in_workspace(&run.workspace, move || read_transcript(&of, &file, offset, PART));
+    let (bytes, from, total) = read.await??;
     let (begin, entries, end) = entries(&bytes, from, total);
     let base = format!("/runs/{id}/transcripts/{name}");
     let is_last = end >= total;
@@ -221,9 +222,9 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                         p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" @if let Some(cost) = usage.cost_usd { ", $" (format!("{cost:.4}")) } (estimated(usage.estimated)) }
                     }
                 }
-                TranscriptBody::Error { message, is_retried, usage, .. } => {
-                    div.message.bad { header { "Error" @if *is_retried { ", tried again" } } pre { (shown(message.as_bytes())) } }
-                    @if let Some(usage) = usage {
+                TranscriptBody::Error(error) => {
+                    div.message.bad { header { "Error" @if error.kind.is_retried() { ", tried again" } } pre { (shown(error.message.as_bytes())) } }
+                    @if let Some(usage) = &error.usage {
                         p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" (estimated(usage.estimated)) }
                     }
                 }

@@ -14,6 +14,7 @@ use super::shared::Wakers;
 use super::{Driver, commands, gate_files, message};
 use crate::engine::{Effect, Report};
 use crate::events::RunEvent;
+use crate::plan::Timing;
 use crate::watch::DirectoryWatch;
 
 /// Default deadline for the team of a team phase.
@@ -35,13 +36,62 @@ fn watch_signals(dir: &cliq_fs::CliqDir, wakers: &Wakers) -> std::io::Result<Dir
     Ok(watch)
 }
 
+/// Request of the machine for an activation. Fields as in `Effect::RunAgent`.
+struct AgentRequest {
+    phase: PhaseId,
+    iteration: u32,
+    routed_by: Option<PhaseId>,
+    rejected: Option<String>,
+    continues: Option<u32>,
+}
+
+/// Reason why an agent was not started.
+enum NotStarted {
+    /// The work of the phase fails.
+    Failed(String),
+    /// The run cannot go on: its files cannot be written.
+    NotRecorded(FsError),
+}
+
+impl NotStarted {
+    /// Failure of the phase with the text of an error.
+    fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<FsError> for NotStarted {
+    fn from(error: FsError) -> Self {
+        Self::NotRecorded(error)
+    }
+}
+
+/// Returns the time limit of a phase's agent.
+fn agent_limit(phase: &Phase, timing: &Timing) -> Duration {
+    match phase.kind {
+        // The review has a deadline of its own, which ends it with a verdict.
+        PhaseKind::HumanGate => REVIEW_LIMIT,
+        // Its own phases have limits of their own.
+        PhaseKind::Team => phase.timeout.unwrap_or(TEAM_TIMEOUT),
+        PhaseKind::Gate => phase.timeout.unwrap_or(timing.gate_agent_timeout),
+        PhaseKind::Standard | PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => {
+            phase.timeout.unwrap_or(timing.phase_timeout)
+        }
+    }
+}
+
+/// Returns the time between TERM and KILL for a phase's agent. A team ends its own processes first.
+fn kill_grace(phase: &Phase, timing: &Timing) -> Duration {
+    if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace }
+}
+
 impl Driver {
     /// Performs an effect of the machine.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
         tracing::trace!(?effect, "effect");
         match effect {
             Effect::RunAgent { phase, iteration, routed_by, rejected, continues } => {
-                self.run_agent(phase, iteration, routed_by, rejected, continues)?;
+                self.run_agent(&AgentRequest { phase, iteration, routed_by, rejected, continues })?;
             }
             Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
             Effect::Delay { phase, delay_ms } => self.delay(phase, delay_ms),
@@ -118,29 +168,29 @@ impl Driver {
         Ok(())
     }
 
-    fn run_agent(
-        &mut self,
-        id: PhaseId,
-        iteration: u32,
-        routed_by: Option<PhaseId>,
-        rejected: Option<String>,
-        continues: Option<u32>,
-    ) -> Result<(), FsError> {
-        self.prepare_item(id, routed_by)?;
+    fn run_agent(&mut self, request: &AgentRequest) -> Result<(), FsError> {
+        let id = request.phase;
+        self.prepare_item(id, request.routed_by)?;
+        match self.prepare_agent(request) {
+            Ok(run) => self.start(id, run.run()),
+            Err(NotStarted::Failed(reason)) => {
+                self.shared.send(work_failed(&self.shared.phase_of(id), reason));
+            }
+            Err(NotStarted::NotRecorded(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Prepares the files and the dispatch message of an activation.
+    fn prepare_agent(&mut self, request: &AgentRequest) -> Result<AgentRun, NotStarted> {
+        let AgentRequest { phase: id, iteration, routed_by, continues, .. } = *request;
         let shared = Arc::clone(&self.shared);
         let phase = &*shared.phase_of(id);
         if let Some(reason) = message::unresolved_input(&shared, phase) {
-            shared.send(work_failed(phase, reason));
-            return Ok(());
+            return Err(NotStarted::Failed(reason));
         }
-        let role_file = match message::role_file(&shared, phase) {
-            Ok(role_file) => role_file,
-            // Another agent has left something else under its name.
-            Err(error) => {
-                shared.send(work_failed(phase, error.to_string()));
-                return Ok(());
-            }
-        };
+        // Another agent has left something else under its name.
+        let role_file = message::role_file(&shared, phase).map_err(NotStarted::failed)?;
         let agent = shared.plan.agent_of(phase).unwrap_or_default().to_owned();
         let budget = self.pipeline.remaining_budget(id);
         let gate = match self.pipeline.gate(id) {
@@ -148,54 +198,16 @@ impl Driver {
                 let messages = self.view.steering.for_activation(&phase.name, true);
                 let context =
                     gate_files::write_context(shared.dir(), shared.workflow(), id, gate, &messages)?;
-                let review = match message::review(&shared, phase) {
-                    Ok(review) => review.map(|review| (review, self.pipeline.evaluation(id))),
-                    Err(reason) => {
-                        shared.send(work_failed(phase, reason));
-                        return Ok(());
-                    }
-                };
-                Some(message::gate_dispatch(gate, context, rejected, review))
+                let review = message::review(&shared, phase).map_err(NotStarted::Failed)?;
+                let review = review.map(|review| (review, self.pipeline.evaluation(id)));
+                Some(message::gate_dispatch(gate, context, request.rejected.clone(), review))
             }
             None => None,
         };
-        if self.watch.is_none() {
-            match watch_signals(shared.dir(), &shared.wakers) {
-                Ok(watch) => self.watch = Some(watch),
-                Err(why) => {
-                    let message = format!("signal files cannot be watched and are polled instead: {why}");
-                    shared.send(RunEvent::Warning { phase: None, message });
-                }
-            }
-        }
-        let (steering, steering_file) = match self.start_listening(id, iteration) {
-            Ok(listener) => listener,
-            // Another agent has left something else under its name.
-            Err(error) => {
-                shared.send(work_failed(phase, error.to_string()));
-                return Ok(());
-            }
-        };
-        let timing = shared.plan.timing;
-        let usual = match phase.kind {
-            // Its own phases have limits of their own.
-            PhaseKind::Team => TEAM_TIMEOUT,
-            // The review has a deadline of its own, which ends it with a verdict.
-            PhaseKind::HumanGate => REVIEW_LIMIT,
-            _ if gate.is_some() => timing.gate_agent_timeout,
-            _ => timing.phase_timeout,
-        };
-        // A team ends its own processes first.
-        let kill_grace =
-            if phase.kind == PhaseKind::Team { timing.kill_grace * 3 } else { timing.kill_grace };
-        let agent_name = agent.clone();
-        let rules = match self.rule_conditions(id) {
-            Ok(rules) => rules,
-            Err(reason) => {
-                shared.send(work_failed(phase, reason));
-                return Ok(());
-            }
-        };
+        self.watch_signals();
+        // Another agent has left something else under its name.
+        let (steering, steering_file) = self.start_listening(id, iteration).map_err(NotStarted::failed)?;
+        let rules = self.rule_conditions(id).map_err(NotStarted::Failed)?;
         let activation = Activation {
             phase: id,
             rules,
@@ -205,7 +217,7 @@ impl Driver {
             routed_by,
             continues,
             transcript: if gate.is_some() { self.pipeline.evaluation(id) } else { iteration },
-            agent: agent_name,
+            agent: agent.clone(),
             role_file,
             gate,
             budget,
@@ -214,22 +226,34 @@ impl Driver {
         };
         let (end, told_to_end) = watch::channel(None);
         self.ends.insert(id, end);
-        let run = AgentRun {
+        Ok(AgentRun {
             end: told_to_end,
             message: message::build(&shared, &activation)?,
             message_file: shared.dir().messages().join(format!("{}.{iteration}.json", phase.name)),
             log: shared.dir().phase_log(&phase.name, iteration),
             phase: phase.name.clone(),
-            limit: if phase.kind == PhaseKind::HumanGate { usual } else { phase.timeout.unwrap_or(usual) },
+            limit: agent_limit(phase, &shared.plan.timing),
             agent,
             iteration,
             continues,
-            kill_grace,
+            kill_grace: kill_grace(phase, &shared.plan.timing),
             is_watched: self.watch.is_some(),
             shared: Arc::clone(&shared),
-        };
-        self.start(id, run.run());
-        Ok(())
+        })
+    }
+
+    /// Starts the watch of signal files with the first agent. Signals are polled if that is not possible.
+    fn watch_signals(&mut self) {
+        if self.watch.is_some() {
+            return;
+        }
+        match watch_signals(self.shared.dir(), &self.shared.wakers) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(why) => {
+                let message = format!("signal files cannot be watched and are polled instead: {why}");
+                self.shared.send(RunEvent::Warning { phase: None, message });
+            }
+        }
     }
 
     /// Starts an activation once nothing is left of the one before: a phase never runs twice at the same time.

@@ -173,8 +173,9 @@ fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
                     tokens_cached = usage.tokens_cached, duration_ms = end.duration_ms, "usage"
                 );
             }
-            TranscriptBody::Error { message, is_retried, .. } => {
-                tracing::warn!(parent: span, at, is_retried, "error: {message}");
+            TranscriptBody::Error(error) => {
+                let is_retried = error.kind.is_retried();
+                tracing::warn!(parent: span, at, is_retried, "error: {}", error.message);
             }
             TranscriptBody::Start(_) | TranscriptBody::Thinking { .. } | TranscriptBody::End { .. } => {}
         }

@@ -23,10 +23,9 @@ impl Pipeline {
 
     /// A person is needed: nothing new starts, and what runs may finish.
     pub(super) fn escalate(&mut self, phase: PhaseId, reason: &str, out: &mut Vec<Effect>) {
-        self.cell_mut(phase).state = PhaseState::Escalated(reason.to_owned());
+        self.phases.set_state(phase, PhaseState::Escalated(reason.to_owned()));
         out.push(Effect::Report(Report::PhaseEscalated { phase, reason: reason.to_owned() }));
         if let Some(item) = phase.item() {
-            self.item_rests(phase.whole());
             return self.escalate(phase.whole(), &format!("item {item}: {reason}"), out);
         }
         if self.end.is_none() {
@@ -51,7 +50,7 @@ impl Pipeline {
 
     /// Whether the agent of a human gate waits for a decision.
     pub(super) fn waits_for_person(&self, phase: PhaseId) -> bool {
-        let gate = self.phases[phase.index()].gate.as_ref();
+        let gate = self.gate(phase);
         self.is_working(phase)
             && gate.is_some_and(|gate| gate.spec().human && *gate.state() == GateState::Judging)
     }
@@ -66,21 +65,19 @@ impl Pipeline {
 
     /// The agent of a phase was ended because the run stops.
     pub(super) fn stopped(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        self.cell_mut(phase).state = PhaseState::Stopped;
+        self.phases.set_state(phase, PhaseState::Stopped);
         out.push(Effect::Report(Report::PhaseStopped { phase }));
-        if phase.item().is_some() {
-            self.item_rests(phase.whole());
-            if self.phases[phase.index()].state == PhaseState::Items {
-                self.stopped(phase.whole(), out);
-            }
+        if phase.item().is_some() && *self.state(phase.whole()) == PhaseState::Items {
+            self.stopped(phase.whole(), out);
         }
     }
 
     pub(super) fn finish_if_over(&mut self, out: &mut Vec<Effect>) {
-        if self.working > 0 || self.interrupted || self.parked || !self.started && self.end.is_none() {
+        let counts = self.phases.counts();
+        if counts.working > 0 || self.interrupted || self.parked || !self.started && self.end.is_none() {
             return;
         }
-        if self.delayed > 0 && self.end.is_none() {
+        if counts.delayed > 0 && self.end.is_none() {
             return;
         }
         let end = match self.end.take() {

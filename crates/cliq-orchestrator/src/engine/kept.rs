@@ -9,9 +9,9 @@ use cliq_workflow::{PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
 use super::Effect;
-use super::items::Items;
 use super::machine::{Pipeline, gate_spec};
-use super::record::{PhaseRecord, PhaseState};
+use super::phases::Done;
+use super::record::PhaseState;
 
 /// A phase that is not run again.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,29 +96,32 @@ impl Pipeline {
         if spec.support {
             return;
         }
-        let cell = &mut self.phases[kept.phase.index()];
-        cell.ever_done = true;
-        cell.was_skipped = kept.outcome == KeptOutcome::Skipped;
-        cell.is_decided = spec.when.is_some() || spec.for_each.is_some();
-        cell.state = if cell.was_skipped { PhaseState::Skipped } else { PhaseState::Completed };
+        let (done, state) = match kept.outcome {
+            KeptOutcome::Skipped => (Done::Skipped, PhaseState::Skipped),
+            KeptOutcome::Completed | KeptOutcome::Passed { .. } | KeptOutcome::Items { .. } => {
+                (Done::Completed, PhaseState::Completed)
+            }
+        };
+        self.phases.set_state(kept.phase, state);
+        let record = self.phases.phase_mut(kept.phase);
+        record.done = Some(done);
+        record.is_decided = spec.when.is_some() || spec.for_each.is_some();
         match kept.outcome {
             KeptOutcome::Skipped | KeptOutcome::Completed => {}
             KeptOutcome::Passed { results, answer } => {
-                cell.gate = passed(&workflow, kept.phase, &results, answer.as_ref()).map(Box::new);
+                let machine = passed(&workflow, kept.phase, &results, answer.as_ref());
+                if let (Some(gate), Some(machine)) = (record.gate.as_mut(), machine) {
+                    gate.machine = machine;
+                }
             }
             KeptOutcome::Items { values, skipped, mut failed } => {
-                let record = |item: u32| {
-                    let mut record = PhaseRecord::new(0, None);
-                    record.state = match failed.remove(&item) {
-                        Some(reason) => PhaseState::Failed(reason),
-                        None if skipped.contains(&item) => PhaseState::Skipped,
-                        None => PhaseState::Completed,
-                    };
-                    record.ever_done = record.state == PhaseState::Completed;
-                    record
+                let state = |item: u32| match failed.remove(&item) {
+                    Some(reason) => PhaseState::Failed(reason),
+                    None if skipped.contains(&item) => PhaseState::Skipped,
+                    None => PhaseState::Completed,
                 };
-                let cells = (0u32..).zip(&values).map(|(item, _)| item).map(record).collect();
-                cell.items = Some(Box::new(Items::ended(values, cells)));
+                let states: Vec<PhaseState> = (0u32..).take(values.len()).map(state).collect();
+                self.phases.set_items(kept.phase, values.into_iter().zip(states).collect());
             }
         }
     }

@@ -10,21 +10,17 @@ use cliq_workflow::{FailureCause, Phase, PhaseId, ValidatedWorkflow};
 use serde_json::Value;
 
 use super::budget::{ExceededBudget, Ledger, Scope};
-use super::record::{End, PhaseRecord, PhaseState, Task};
+use super::phases::{Done, PhaseRecord, Phases, Unit};
+use super::record::{End, PhaseState, Task};
 use super::{Amount, Effect, Input, Report, SkipReason};
 
 /// A pipeline in some state. See the module for what it promises.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub(super) workflow: Arc<ValidatedWorkflow>,
-    pub(super) phases: Vec<PhaseRecord>,
+    pub(super) phases: Phases,
     pub(super) started: bool,
     pub(super) max_parallel: usize,
-    pub(super) working: usize,
-    /// Phases of these that have waited: they do not count against `max_parallel` until they end.
-    pub(super) exempt: usize,
-    /// Phases and items whose next attempt waits for its time.
-    pub(super) delayed: usize,
     /// Main phases that are not done. A phase that runs again after a route stays done as far as this goes.
     pub(super) missing: usize,
     pub(super) queue: VecDeque<Task>,
@@ -57,7 +53,7 @@ impl Pipeline {
         let phases = workflow
             .phases()
             .map(|(_, phase)| {
-                let gate = phase.kind.is_gate().then(|| Box::new(Gate::new(gate_spec(&workflow, phase))));
+                let gate = phase.kind.is_gate().then(|| Gate::new(gate_spec(&workflow, phase)));
                 PhaseRecord::new(phase.depends_on.len(), gate)
             })
             .collect();
@@ -65,12 +61,9 @@ impl Pipeline {
         let ledger = Ledger::new(&workflow);
         Self {
             workflow,
-            phases,
+            phases: Phases::new(phases),
             started: false,
             max_parallel: usize::MAX,
-            working: 0,
-            exempt: 0,
-            delayed: 0,
             missing,
             queue: VecDeque::new(),
             end: None,
@@ -87,58 +80,35 @@ impl Pipeline {
         &self.workflow
     }
 
-    /// Record of a phase or an item; `None` if there is no such item.
-    pub(super) fn cell(&self, id: PhaseId) -> Option<&PhaseRecord> {
-        let whole = self.phases.get(id.index())?;
-        match id.item() {
-            None => Some(whole),
-            Some(item) => whole.items.as_ref()?.cells.get(item as usize),
-        }
-    }
-
-    /// As [`Pipeline::cell`]. An item that does not exist is an error of the caller, which has checked its state.
-    pub(super) fn cell_mut(&mut self, id: PhaseId) -> &mut PhaseRecord {
-        let whole = &mut self.phases[id.index()];
-        let has_item =
-            |item: u32| whole.items.as_ref().is_some_and(|items| (item as usize) < items.cells.len());
-        match id.item().filter(|item| has_item(*item)) {
-            Some(item) if whole.items.is_some() => {
-                // The item exists, as was just checked.
-                &mut whole.items.as_mut().expect("items").cells[item as usize]
-            }
-            _ => whole,
-        }
-    }
-
     /// State of a phase or an item.
     #[must_use]
     pub fn state(&self, phase: PhaseId) -> &PhaseState {
-        self.cell(phase).map_or(&PhaseState::Waiting, |cell| &cell.state)
+        self.phases.state(phase)
     }
 
     /// Number of activations of a phase.
     #[must_use]
     pub fn activations(&self, phase: PhaseId) -> u32 {
-        self.cell(phase).map_or(0, |cell| cell.activations)
+        self.phases.unit(phase).map_or(0, |unit| unit.activations)
     }
 
     /// The gate machine of a gate.
     #[must_use]
     pub fn gate(&self, phase: PhaseId) -> Option<&Gate> {
-        self.phases[phase.index()].gate.as_deref()
+        self.phases.phase(phase).gate.as_ref().map(|gate| &gate.machine)
     }
 
     /// Number of a gate's evaluation, 1-based. Numbers are unique in the run, also after the gate was forgotten. An evaluation that
     /// is interrupted and resumed keeps its number.
     #[must_use]
     pub fn evaluation(&self, phase: PhaseId) -> u32 {
-        self.phases[phase.index()].evaluations + 1
+        self.phases.phase(phase).gate.as_ref().map_or(0, |gate| gate.evaluations) + 1
     }
 
     /// The gate that a phase works for.
     #[must_use]
     pub fn routed_by(&self, phase: PhaseId) -> Option<PhaseId> {
-        self.phases[phase.index()].routed_by
+        self.phases.phase(phase).routed_by
     }
 
     /// Whether the run is over.
@@ -149,7 +119,7 @@ impl Pipeline {
 
     /// Phases that ever completed.
     pub fn completed(&self) -> impl Iterator<Item = PhaseId> + '_ {
-        self.workflow.phases().filter(|(id, _)| self.phases[id.index()].ever_done).map(|(id, _)| id)
+        self.workflow.phases().filter(|(id, _)| self.phases.phase(*id).done.is_some()).map(|(id, _)| id)
     }
 
     /// Takes what happened and says what to do, in order. An input that does not fit the state has no effect.
@@ -175,7 +145,9 @@ impl Pipeline {
             }
             Input::Start { .. } => {}
             Input::Interrupt => self.interrupted = self.started,
-            Input::PhaseWaits { phase, wait } if self.cell(phase).is_some() => self.phase_waits(phase, wait),
+            Input::PhaseWaits { phase, wait } if self.phases.unit(phase).is_some() => {
+                self.phase_waits(phase, wait)
+            }
             Input::PhaseWaits { .. } => {}
             Input::Park => self.parked = self.waits().is_some(),
             Input::Cancel => self.stop(PipelineStatus::Cancelled, None, &mut out),
@@ -197,10 +169,10 @@ impl Pipeline {
             Input::Decided { phase, decision } if *self.state(phase) == PhaseState::Deciding => {
                 self.decided(phase, decision, &mut out);
             }
-            Input::RetryDelayed { phase, due_ms } if *self.state(phase) == PhaseState::Delayed => {
-                self.cell_mut(phase).due_ms = Some(due_ms);
+            Input::RetryDelayed { phase, due_ms } if self.state(phase).is_delayed() => {
+                self.phases.set_state(phase, PhaseState::Delayed { due_ms: Some(due_ms) });
             }
-            Input::RetryDue { phase } if *self.state(phase) == PhaseState::Delayed => self.retry_due(phase),
+            Input::RetryDue { phase } if self.state(phase).is_delayed() => self.enqueue(Task::Retry(phase)),
             Input::Merged { phase, outcome } if *self.state(phase) == PhaseState::Merging => {
                 self.merged(phase, outcome, &mut out);
             }
@@ -222,7 +194,7 @@ impl Pipeline {
     }
 
     pub(super) fn is_working(&self, phase: PhaseId) -> bool {
-        self.cell(phase).is_some_and(|cell| cell.state == PhaseState::Working)
+        self.state(phase).is_working()
     }
 
     /// Whether usage of a phase counts: its agent works, and was not asked to end.
@@ -267,13 +239,13 @@ impl Pipeline {
         rejected: Option<String>,
         out: &mut Vec<Effect>,
     ) {
-        let routed_by = self.phases[phase.index()].routed_by;
+        let routed_by = self.routed_by(phase);
         match self.ledger.refusal(phase) {
             None => {
                 // A new agent does not wait yet.
-                self.cell_mut(phase).wait = None;
+                self.ends_wait(phase);
                 self.ledger.begin(phase);
-                let continues = self.cell_mut(phase).continues;
+                let continues = self.phases.unit(phase).and_then(|unit| unit.continues);
                 out.push(Effect::RunAgent { phase, iteration, routed_by, rejected, continues });
             }
             Some(reason) => {
@@ -291,7 +263,7 @@ impl Pipeline {
         cause: Option<FailureCause>,
         out: &mut Vec<Effect>,
     ) {
-        if self.phases[phase.index()].gate.is_some() {
+        if self.gate(phase).is_some() {
             self.gate_event(phase, GateEvent::AgentFailed(reason.to_owned()), out);
         } else if self.retries(phase, reason, cause, out) || self.goes_on_without(phase, reason, out) {
             return;
@@ -300,39 +272,34 @@ impl Pipeline {
     }
 
     pub(super) fn enqueue(&mut self, task: Task) {
-        self.cell_mut(task.phase()).state = PhaseState::Queued;
-        self.queue.push_back(task);
+        if self.phases.set_state(task.phase(), PhaseState::Queued) {
+            self.queue.push_back(task);
+        }
     }
 
     /// A phase works no more, for now.
     pub(super) fn rest(&mut self, phase: PhaseId) {
         debug_assert!(self.is_working(phase));
-        self.working -= 1;
-        let cell = self.cell_mut(phase);
-        cell.state = PhaseState::Waiting;
-        cell.wait = None;
-        let was_exempt = std::mem::take(&mut cell.is_exempt);
-        self.exempt -= usize::from(was_exempt);
+        self.phases.set_state(phase, PhaseState::Waiting);
     }
 
     fn start_what_may(&mut self, out: &mut Vec<Effect>) {
         while !self.is_ending() && self.busy() < self.max_parallel {
             let Some(task) = self.queue.pop_front() else { return };
-            self.working += 1;
             match task {
                 Task::Start(phase) => {
-                    self.cell_mut(phase).failed_attempts = 0;
+                    if let Some(unit) = self.phases.unit_mut(phase) {
+                        unit.failed_attempts = 0;
+                    }
                     let event = self.gate_start(phase);
                     self.start(phase, event, out);
                 }
                 Task::Resume(phase) => self.start(phase, GateEvent::Resume, out),
                 Task::Retry(phase) => self.start(phase, GateEvent::Restart, out),
                 Task::Wake(phase) => self.wake(phase, out),
-                Task::Reevaluate(phase) if self.phases[phase.index()].gate.is_none() => {
-                    self.merge(phase, out)
-                }
+                Task::Reevaluate(phase) if self.gate(phase).is_none() => self.merge(phase, out),
                 Task::Reevaluate(gate) => {
-                    self.phases[gate.index()].state = PhaseState::Working;
+                    self.phases.set_state(gate, PhaseState::BUSY);
                     self.gate_event(gate, GateEvent::TargetFinished, out);
                 }
             }
@@ -350,7 +317,7 @@ impl Pipeline {
         if phase.item().is_none() && self.start_conditional(phase, out) {
             return;
         }
-        self.cell_mut(phase).state = PhaseState::Working;
+        self.phases.set_state(phase, PhaseState::BUSY);
         let kind = self.workflow.phase(phase).kind;
         // A gate runs its commands first, and then asks whether its agent may start.
         if !kind.is_gate()
@@ -360,16 +327,16 @@ impl Pipeline {
             self.rest(phase);
             return self.escalate(phase, &reason, out);
         }
-        let routed_by = self.phases[phase.index()].routed_by;
-        let cell = self.cell_mut(phase);
-        cell.continues = match gate_event {
-            GateEvent::Resume if !kind.is_gate() && cell.activations > 0 => {
-                cell.continues.or(Some(cell.activations))
+        let routed_by = self.routed_by(phase);
+        let Some(unit) = self.phases.unit_mut(phase) else { return };
+        unit.continues = match gate_event {
+            GateEvent::Resume if !kind.is_gate() && unit.activations > 0 => {
+                unit.continues.or(Some(unit.activations))
             }
             _ => None,
         };
-        cell.activations += 1;
-        let iteration = cell.activations;
+        unit.activations += 1;
+        let iteration = unit.activations;
         match kind {
             PhaseKind::Gate | PhaseKind::HumanGate => self.gate_event(phase, gate_event, out),
             PhaseKind::Exec => {
@@ -385,10 +352,9 @@ impl Pipeline {
 
     /// Asks the agent of a phase again that waited when the run was parked.
     fn wake(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        let cell = self.cell_mut(phase);
-        cell.state = PhaseState::Working;
-        let iteration = cell.activations;
-        if cell.gate.is_some() {
+        self.phases.set_state(phase, PhaseState::BUSY);
+        let iteration = self.activations(phase);
+        if self.gate(phase).is_some() {
             self.gate_event(phase, GateEvent::Wake, out);
         } else {
             self.run_agent(phase, iteration, None, out);
@@ -396,7 +362,7 @@ impl Pipeline {
     }
 
     fn commands_finished(&mut self, phase: PhaseId, results: Vec<CommandResult>, out: &mut Vec<Effect>) {
-        if self.phases[phase.index()].gate.is_some() {
+        if self.gate(phase).is_some() {
             return self.gate_event(phase, GateEvent::CommandsFinished(results), out);
         }
         self.rest(phase);
@@ -428,7 +394,7 @@ impl Pipeline {
     }
 
     fn agent_completed(&mut self, phase: PhaseId, result: Option<Value>, out: &mut Vec<Effect>) {
-        if self.phases[phase.index()].gate.is_some() {
+        if self.gate(phase).is_some() {
             return self.gate_event(phase, GateEvent::AgentAnswered(result), out);
         }
         self.rest(phase);
@@ -438,9 +404,8 @@ impl Pipeline {
     /// A phase is done: its dependents come nearer, and the gate that sent the work back goes on.
     pub(super) fn complete(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
         out.push(Effect::Report(Report::PhaseCompleted { phase }));
-        self.cell_mut(phase).state = PhaseState::Completed;
+        self.phases.set_state(phase, PhaseState::Completed);
         if phase.item().is_some() {
-            self.cell_mut(phase).ever_done = true;
             return self.item_ended(phase, out);
         }
         let mut settled = self.settle(phase);
@@ -454,18 +419,23 @@ impl Pipeline {
     pub(super) fn settle(&mut self, phase: PhaseId) -> VecDeque<PhaseId> {
         let workflow = Arc::clone(&self.workflow);
         let is_support = workflow.phase(phase).support;
-        let cell = &mut self.phases[phase.index()];
+        let record = self.phases.phase_mut(phase);
         if is_support {
             // Each route to a support phase asks its condition again.
-            cell.is_decided = false;
+            record.is_decided = false;
         }
         let mut skipped = VecDeque::new();
-        if !std::mem::replace(&mut cell.ever_done, true) && !is_support {
-            cell.was_skipped = cell.state == PhaseState::Skipped;
+        if record.done.is_some() {
+            return skipped;
+        }
+        let is_skipped = *record.state() == PhaseState::Skipped && !is_support;
+        record.done = Some(if is_skipped { Done::Skipped } else { Done::Completed });
+        if !is_support {
             self.missing -= 1;
             for &after in &workflow.phase(phase).dependents {
-                self.phases[after.index()].blockers -= 1;
-                if self.phases[after.index()].blockers == 0 && !self.may_start(after) {
+                let record = self.phases.phase_mut(after);
+                record.blockers -= 1;
+                if record.blockers == 0 && !self.may_start(after) {
                     skipped.push_back(after);
                 }
             }
@@ -476,7 +446,7 @@ impl Pipeline {
     /// Queues a phase whose dependencies are done. Returns `false` if it is to be skipped, as all of them were.
     pub(super) fn may_start(&mut self, phase: PhaseId) -> bool {
         let spec = self.workflow.phase(phase);
-        let skipped = |before: &PhaseId| self.phases[before.index()].was_skipped;
+        let skipped = |before: &PhaseId| self.phases.phase(*before).done == Some(Done::Skipped);
         if spec.when.is_none() && !spec.depends_on.is_empty() && spec.depends_on.iter().all(skipped) {
             return false;
         }
@@ -490,44 +460,38 @@ impl Pipeline {
 
     /// Phases and items that work, in the order of the file.
     pub fn working(&self) -> impl Iterator<Item = PhaseId> {
-        self.units().filter(|(_, cell)| cell.state == PhaseState::Working).map(|(id, _)| id)
+        self.units().filter(|(_, unit)| unit.state().is_working()).map(|(id, _)| id)
     }
 
-    /// Every phase and every item with its record.
-    pub(super) fn units(&self) -> impl Iterator<Item = (PhaseId, &PhaseRecord)> {
-        self.workflow.phases().flat_map(|(id, _)| {
-            let cell = &self.phases[id.index()];
-            let items = cell.items.iter().flat_map(|items| items.cells.iter().zip(0u32..));
-            std::iter::once((id, cell)).chain(items.map(move |(cell, item)| (id.with_item(item), cell)))
-        })
+    /// Every phase and every item.
+    pub(super) fn units(&self) -> impl Iterator<Item = (PhaseId, &Unit)> {
+        self.phases.units(&self.workflow)
     }
 
-    /// Checks the invariants of the state; for tests.
+    /// Checks the invariants of the state, and compares every count with a recount; for tests.
     ///
-    /// # Panics Panics if an invariant does not hold.
+    /// # Panics
+    /// Panics if an invariant does not hold.
     pub fn assert_invariants(&self) {
-        let count =
-            |holds: &dyn Fn(&PhaseRecord) -> bool| self.units().filter(|(_, cell)| holds(cell)).count();
-        let works = |c: &PhaseRecord| {
-            matches!(c.state, PhaseState::Working | PhaseState::Deciding | PhaseState::Merging)
-        };
-        assert_eq!(count(&works), self.working);
-        assert_eq!(count(&|c| c.is_exempt), self.exempt);
-        assert_eq!(count(&|c| c.state == PhaseState::Delayed), self.delayed);
-        assert_eq!(count(&|c| c.wait.is_some() && !c.is_exempt), 0);
+        self.phases.assert_counts();
         assert!(self.busy() <= self.max_parallel);
-        for (_, cell) in self.units() {
-            cell.items.iter().for_each(|items| items.assert_invariants());
-        }
+        let is_done = |id: &PhaseId| self.phases.phase(*id).done.is_some();
+        let missing = self.workflow.phases().filter(|(id, phase)| !phase.support && !is_done(id)).count();
+        assert_eq!(missing, self.missing, "main phases that are not done");
         let queued: HashSet<PhaseId> = self.queue.iter().map(|task| task.phase()).collect();
         assert_eq!(queued.len(), self.queue.len(), "a phase is queued once");
-        for (id, cell) in self.units() {
+        for (id, unit) in self.units() {
             let phase = self.workflow.phase(id);
-            assert_eq!(queued.contains(&id), cell.state == PhaseState::Queued, "{}", phase.name);
-            if !matches!(cell.state, PhaseState::Waiting) {
-                assert!(phase.depends_on.iter().all(|d| self.phases[d.index()].ever_done), "{}", phase.name);
+            assert_eq!(queued.contains(&id), *unit.state() == PhaseState::Queued, "{}", phase.name);
+            if *unit.state() != PhaseState::Waiting {
+                assert!(phase.depends_on.iter().all(is_done), "{}", phase.name);
             }
-            if let Some(gate) = &cell.gate {
+        }
+        for (id, phase) in self.workflow.phases() {
+            let record = self.phases.phase(id);
+            let blockers = phase.depends_on.iter().filter(|id| !is_done(id)).count();
+            assert_eq!(blockers, record.blockers, "dependencies of {} that are not done", phase.name);
+            if let Some(gate) = self.gate(id) {
                 assert!(gate.iteration() <= phase.max_iterations);
             }
         }

@@ -9,7 +9,7 @@ use cliq_workflow::PhaseId;
 
 use super::budget::Limits;
 use super::machine::Pipeline;
-use super::record::{PhaseState, Task};
+use super::record::{Activity, PhaseState, Task};
 use super::{Effect, Report, SkipReason};
 
 impl Pipeline {
@@ -32,36 +32,47 @@ impl Pipeline {
             if self.resume_items(id, was_parked) {
                 continue;
             }
-            let interrupted = matches!(
+            let task = match self.state(id) {
+                PhaseState::Working(Activity::Waits(_)) if was_parked => Some(Task::Wake(id)),
+                PhaseState::Working(_)
+                | PhaseState::Deciding
+                | PhaseState::Escalated(_)
+                | PhaseState::Stopped => Some(Task::Resume(id)),
+                PhaseState::Waiting
+                | PhaseState::Queued
+                | PhaseState::Items
+                | PhaseState::Merging
+                | PhaseState::Delayed { .. }
+                | PhaseState::Routed(_)
+                | PhaseState::Completed
+                | PhaseState::Skipped
+                | PhaseState::Failed(_) => None,
+            };
+            let keeps_attempts = matches!(
                 self.state(id),
-                PhaseState::Working | PhaseState::Deciding | PhaseState::Escalated(_) | PhaseState::Stopped
+                PhaseState::Working(_) | PhaseState::Delayed { .. } | PhaseState::Queued
             );
-            if !matches!(self.state(id), PhaseState::Working | PhaseState::Delayed | PhaseState::Queued) {
-                self.phases[id.index()].failed_attempts = 0;
+            if let Some(unit) = self.phases.unit_mut(id).filter(|_| !keeps_attempts) {
+                unit.failed_attempts = 0;
             }
-            let cell = &mut self.phases[id.index()];
-            let waited = cell.wait.take().is_some();
-            cell.is_exempt = false;
-            if interrupted {
-                self.enqueue(if was_parked && waited { Task::Wake(id) } else { Task::Resume(id) });
-            }
+            task.into_iter().for_each(|task| self.enqueue(task));
         }
         // A gate may have routed when nothing started any more: its target has not heard of it yet.
         for (gate, _) in workflow.phases() {
             let PhaseState::Routed(target) = *self.state(gate) else { continue };
-            let cell = &mut self.phases[target.index()];
-            if cell.routed_by == Some(gate) || cell.waiting_gates.contains(&gate) {
+            let record = self.phases.phase_mut(target);
+            if record.routed_by == Some(gate) || record.waiting_gates.contains(&gate) {
                 continue;
             }
-            if cell.routed_by.is_some()
+            if record.routed_by.is_some()
                 || matches!(
-                    cell.state,
-                    PhaseState::Queued | PhaseState::Items | PhaseState::Merging | PhaseState::Delayed
+                    record.state(),
+                    PhaseState::Queued | PhaseState::Items | PhaseState::Merging | PhaseState::Delayed { .. }
                 )
             {
-                cell.waiting_gates.push_back(gate);
+                record.waiting_gates.push_back(gate);
             } else {
-                cell.routed_by = Some(gate);
+                record.routed_by = Some(gate);
                 self.enqueue(Task::Start(target));
             }
         }
@@ -82,8 +93,8 @@ impl Pipeline {
         for &id in &forgotten {
             self.reset(id, out);
         }
-        for cell in &mut self.phases {
-            cell.waiting_gates.retain(|gate| !forgotten.contains(gate));
+        for record in self.phases.iter_mut() {
+            record.waiting_gates.retain(|gate| !forgotten.contains(gate));
         }
         self.count_anew(&forgotten, out);
     }
@@ -96,37 +107,30 @@ impl Pipeline {
         self.interrupted = false;
         self.parked = false;
         self.end = None;
-        self.working = 0;
-        self.exempt = 0;
         self.max_parallel = max_parallel.unwrap_or(usize::MAX).max(1);
     }
 
     /// A phase is as if it had never run, save for how often it was activated.
     pub(super) fn reset(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        let cell = &self.phases[phase.index()];
         // A phase that was kept or skipped is done without an activation.
-        if cell.activations > 0 || cell.ever_done {
+        if self.activations(phase) > 0 || self.phases.phase(phase).done.is_some() {
             out.push(Effect::Report(Report::PhaseReset { phase }));
         }
-        let gate =
-            self.phases[phase.index()].gate.as_ref().map(|gate| Box::new(Gate::new(gate.spec().clone())));
-        self.delayed -= usize::from(*self.state(phase) == PhaseState::Delayed);
-        let cell = &mut self.phases[phase.index()];
-        cell.state = PhaseState::Waiting;
-        cell.evaluations += 1;
-        cell.ever_done = false;
-        cell.was_skipped = false;
-        cell.routed_by = None;
-        cell.waiting_gates.clear();
-        cell.gate = gate;
-        cell.wait = None;
-        cell.continues = None;
-        cell.is_exempt = false;
-        cell.is_decided = false;
-        cell.conflict = None;
-        cell.failed_attempts = 0;
-        cell.due_ms = None;
-        self.forget_items(phase);
+        self.phases.set_state(phase, PhaseState::Waiting);
+        self.phases.forget_items(phase);
+        if let Some(unit) = self.phases.unit_mut(phase) {
+            unit.continues = None;
+            unit.failed_attempts = 0;
+        }
+        let record = self.phases.phase_mut(phase);
+        record.done = None;
+        record.routed_by = None;
+        record.waiting_gates.clear();
+        record.is_decided = false;
+        if let Some(gate) = &mut record.gate {
+            gate.machine = Gate::new(gate.machine.spec().clone());
+            gate.evaluations += 1;
+        }
         self.queue.retain(|task| task.phase().whole() != phase);
     }
 
@@ -134,14 +138,19 @@ impl Pipeline {
     pub(super) fn count_anew(&mut self, reset: &BTreeSet<PhaseId>, out: &mut Vec<Effect>) {
         let workflow = Arc::clone(&self.workflow);
         self.missing =
-            workflow.phases().filter(|(id, p)| !p.support && !self.phases[id.index()].ever_done).count();
+            workflow.phases().filter(|(id, p)| !p.support && self.phases.phase(*id).done.is_none()).count();
         for &id in reset.iter().filter(|id| !workflow.phase(**id).support) {
-            let blockers =
-                workflow.phase(id).depends_on.iter().filter(|d| !self.phases[d.index()].ever_done).count();
-            self.phases[id.index()].blockers = blockers;
+            let blockers = workflow
+                .phase(id)
+                .depends_on
+                .iter()
+                .filter(|d| self.phases.phase(**d).done.is_none())
+                .count();
+            self.phases.phase_mut(id).blockers = blockers;
         }
         for &id in reset.iter().filter(|id| !workflow.phase(**id).support) {
-            if self.phases[id.index()].blockers == 0 && self.phases[id.index()].state == PhaseState::Waiting {
+            let record = self.phases.phase(id);
+            if record.blockers == 0 && *record.state() == PhaseState::Waiting {
                 let mut skipped = VecDeque::from_iter((!self.may_start(id)).then_some(id));
                 while let Some(phase) = skipped.pop_front() {
                     skipped.extend(self.skip(phase, SkipReason::Dependencies, out));

@@ -12,13 +12,16 @@ const LONG_MS: u64 = 60_000;
 impl Pipeline {
     /// Phases and items whose next attempt waits for its time, with the time in milliseconds since 1970 if it is known.
     pub fn delayed(&self) -> impl Iterator<Item = (PhaseId, Option<i64>)> {
-        self.units().filter(|(_, cell)| cell.state == PhaseState::Delayed).map(|(id, cell)| (id, cell.due_ms))
+        self.units().filter_map(|(id, unit)| match unit.state() {
+            PhaseState::Delayed { due_ms } => Some((id, *due_ms)),
+            _ => None,
+        })
     }
 
     /// Number of the attempt of a phase or an item, 1-based.
     #[must_use]
     pub fn attempt(&self, id: PhaseId) -> u32 {
-        self.cell(id).map_or(1, |cell| cell.failed_attempts + 1)
+        self.phases.unit(id).map_or(1, |unit| unit.failed_attempts + 1)
     }
 
     /// Schedules another attempt. Returns `false` if there is none.
@@ -37,9 +40,8 @@ impl Pipeline {
         // Nothing starts once the run ends: the next attempt is the first thing after it is resumed.
         let delay_ms = if self.is_ending() { 0 } else { retry.delay_after_ms(failed) };
         let attempts = retry.attempts;
-        let cell = self.cell_mut(phase);
-        cell.failed_attempts = failed;
-        cell.due_ms = None;
+        let Some(unit) = self.phases.unit_mut(phase) else { return false };
+        unit.failed_attempts = failed;
         let reason = reason.to_owned();
         out.push(Effect::Report(Report::RetryScheduled {
             phase,
@@ -51,23 +53,15 @@ impl Pipeline {
         if delay_ms == 0 {
             self.enqueue(Task::Retry(phase));
         } else {
-            self.cell_mut(phase).state = PhaseState::Delayed;
-            self.delayed += 1;
+            self.phases.set_state(phase, PhaseState::Delayed { due_ms: None });
             out.push(Effect::Delay { phase, delay_ms });
         }
         true
     }
 
-    /// The time of the next attempt has come.
-    pub(super) fn retry_due(&mut self, phase: PhaseId) {
-        self.delayed -= 1;
-        self.cell_mut(phase).due_ms = None;
-        self.enqueue(Task::Retry(phase));
-    }
-
     /// Whether the run may be parked until the next attempt of a phase.
     pub(super) fn waits_long(&self, phase: PhaseId) -> bool {
-        let failed = self.cell(phase).map_or(0, |cell| cell.failed_attempts);
+        let failed = self.phases.unit(phase).map_or(0, |unit| unit.failed_attempts);
         self.workflow.phase(phase).retry.as_ref().is_some_and(|retry| retry.delay_after_ms(failed) >= LONG_MS)
     }
 }

@@ -12,13 +12,14 @@ use super::{Effect, Report};
 impl Pipeline {
     /// Feeds an event to an active gate, and applies its effects.
     pub(super) fn gate_event(&mut self, phase: PhaseId, event: GateEvent, out: &mut Vec<Effect>) {
-        let Some(gate) = self.phases[phase.index()].gate.as_mut() else { return };
+        let Some(record) = self.phases.phase_mut(phase).gate.as_mut() else { return };
+        let gate = &mut record.machine;
         let decided = gate.history().len();
         let effect = gate.step(event);
         let iteration = gate.iteration();
         let verdict = gate.history().get(decided).map(|entry| entry.verdict.clone());
         if let Some(verdict) = verdict {
-            self.phases[phase.index()].evaluations += 1;
+            record.evaluations += 1;
             let passes = verdict.outcome == Outcome::Pass;
             let failing =
                 self.gate(phase).map_or(&[][..], Gate::checks).iter().filter(|check| passes && !check.pass);
@@ -28,7 +29,7 @@ impl Pipeline {
         match effect {
             GateEffect::Nothing => {}
             GateEffect::RunCommands { iteration } => {
-                let routed_by = self.phases[phase.index()].routed_by;
+                let routed_by = self.routed_by(phase);
                 out.push(Effect::Report(Report::PhaseStarted { phase, iteration, routed_by }));
                 out.push(Effect::RunCommands { phase, iteration, routed_by });
             }
@@ -54,7 +55,7 @@ impl Pipeline {
             }
             // The escalation of a failed agent is reported where the failure is handled.
             GateEffect::Escalate { reason } => {
-                if self.phases[phase.index()].state == PhaseState::Working {
+                if self.is_working(phase) {
                     self.rest(phase);
                     self.escalate(phase, &reason, out);
                 }
@@ -80,27 +81,27 @@ impl Pipeline {
                 format!("cannot route to `{}`, which waits for this phase", self.workflow.phase(target).name);
             return self.escalate(gate, &reason, out);
         }
-        self.phases[gate.index()].state = PhaseState::Routed(target);
+        self.phases.set_state(gate, PhaseState::Routed(target));
         // The target will not start any more; that it escalated, say, must not be forgotten for a place in the queue.
         if self.is_ending() {
             return;
         }
-        let cell = &mut self.phases[target.index()];
-        match cell.state {
+        let record = self.phases.phase_mut(target);
+        match record.state() {
             PhaseState::Queued
             | PhaseState::Deciding
-            | PhaseState::Working
+            | PhaseState::Working(_)
             | PhaseState::Items
             | PhaseState::Merging
-            | PhaseState::Delayed
-            | PhaseState::Routed(_) => cell.waiting_gates.push_back(gate),
+            | PhaseState::Delayed { .. }
+            | PhaseState::Routed(_) => record.waiting_gates.push_back(gate),
             PhaseState::Waiting
             | PhaseState::Completed
             | PhaseState::Skipped
             | PhaseState::Failed(_)
             | PhaseState::Escalated(_)
             | PhaseState::Stopped => {
-                cell.routed_by = Some(gate);
+                record.routed_by = Some(gate);
                 self.enqueue(Task::Start(target));
             }
         }
@@ -113,8 +114,8 @@ impl Pipeline {
             if at == gate {
                 return true;
             }
-            match self.phases[at.index()].state {
-                PhaseState::Routed(next) => at = next,
+            match self.state(at.whole()) {
+                PhaseState::Routed(next) => at = *next,
                 _ => return false,
             }
         }
@@ -139,11 +140,12 @@ impl Pipeline {
 
     /// The phase is done: the gate that it worked for goes on, then the next gate that waits for it has its turn.
     pub(super) fn release_gate(&mut self, phase: PhaseId) {
-        if let Some(gate) = self.phases[phase.index()].routed_by.take() {
+        if let Some(gate) = self.phases.phase_mut(phase).routed_by.take() {
             self.enqueue(Task::Reevaluate(gate));
         }
-        if let Some(next) = self.phases[phase.index()].waiting_gates.pop_front() {
-            self.phases[phase.index()].routed_by = Some(next);
+        let record = self.phases.phase_mut(phase);
+        if let Some(next) = record.waiting_gates.pop_front() {
+            record.routed_by = Some(next);
             self.enqueue(Task::Start(phase));
         }
     }

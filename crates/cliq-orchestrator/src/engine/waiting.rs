@@ -4,7 +4,7 @@ use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;
 
 use super::machine::Pipeline;
-use super::record::PhaseState;
+use super::record::{Activity, PhaseState};
 
 /// Cause of a phase's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,22 +29,31 @@ impl Pipeline {
     #[must_use]
     pub fn waits(&self) -> Option<Wait> {
         // Called after each event: phases are visited only if all that work have waited.
-        let may_wait = (self.working > 0 || self.delayed > 0) && self.busy() == 0 && self.queue.is_empty();
+        let counts = self.phases.counts();
+        let may_wait =
+            (counts.working > 0 || counts.delayed > 0) && self.busy() == 0 && self.queue.is_empty();
         if !may_wait || self.is_ending() || self.is_finished() || self.is_parked() {
             return None;
         }
         let mut waits: Vec<(&[String], i64)> = Vec::new();
-        for (id, cell) in self.units() {
-            match cell.state {
-                PhaseState::Working => {
-                    let wait = cell.wait.as_ref()?;
-                    waits.push((&wait.reviews, wait.due_ms));
-                }
-                PhaseState::Deciding | PhaseState::Merging => return None,
+        for (id, unit) in self.units() {
+            match unit.state() {
+                PhaseState::Working(Activity::Waits(wait)) => waits.push((&wait.reviews, wait.due_ms)),
+                PhaseState::Working(Activity::Busy | Activity::Resumed)
+                | PhaseState::Deciding
+                | PhaseState::Merging => return None,
                 // A short delay is not worth a restart.
-                PhaseState::Delayed if !self.waits_long(id) => return None,
-                PhaseState::Delayed => waits.push((&[], cell.due_ms?)),
-                _ => {}
+                PhaseState::Delayed { .. } if !self.waits_long(id) => return None,
+                PhaseState::Delayed { due_ms } => waits.push((&[], (*due_ms)?)),
+                PhaseState::Waiting
+                | PhaseState::Queued
+                | PhaseState::Items
+                | PhaseState::Routed(_)
+                | PhaseState::Completed
+                | PhaseState::Skipped
+                | PhaseState::Failed(_)
+                | PhaseState::Escalated(_)
+                | PhaseState::Stopped => {}
             }
         }
         let until_ms = waits.iter().map(|(_, due_ms)| *due_ms).min()?;
@@ -59,7 +68,8 @@ impl Pipeline {
 
     /// Number of phases that work and have not waited. Only these count against `max_parallel`.
     pub(super) fn busy(&self) -> usize {
-        self.working - self.exempt
+        let counts = self.phases.counts();
+        counts.working - counts.exempt
     }
 
     /// Whether a phase that works can wait: its agent can be ended and asked again without a loss. That is so for a human gate whose
@@ -74,10 +84,18 @@ impl Pipeline {
         if !self.can_wait(phase) {
             return;
         }
-        let cell = self.cell_mut(phase);
-        cell.wait = wait;
-        if cell.wait.is_some() && !std::mem::replace(&mut cell.is_exempt, true) {
-            self.exempt += 1;
+        match wait {
+            Some(wait) => {
+                self.phases.set_state(phase, PhaseState::Working(Activity::Waits(wait)));
+            }
+            None => self.ends_wait(phase),
+        }
+    }
+
+    /// The agent of a phase works again, if it waited.
+    pub(super) fn ends_wait(&mut self, phase: PhaseId) {
+        if matches!(self.state(phase), PhaseState::Working(Activity::Waits(_))) {
+            self.phases.set_state(phase, PhaseState::Working(Activity::Resumed));
         }
     }
 }

@@ -3,17 +3,17 @@
 //! Stateless: the agent may be killed at any moment. The next one finds the review by its key, the links in the cliq home, the
 //! notices by the orchestrator's files, and the record by its review.
 
-use std::collections::HashMap;
+mod wait;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
-use cliq_fs::{CliqDir, PipelineStatus, read_status};
-use cliq_protocol::{NotifyRequest, Object, ReviewSpec, WaitingReview};
+use cliq_fs::CliqDir;
+use cliq_protocol::{Object, ReviewSpec};
 use cliq_review::{
-    Directory, Event, NewReview, NoticeKind, NoticeState, Review, ReviewFilter, ReviewId, ReviewState,
-    Reviews, ReviewsError,
+    Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
 };
 use cliq_sdk::{Agent, Completion, GateContext};
 use cliq_settings::{ReviewSettings, Settings};
@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use super::links::KeptReview;
 #[cfg(not(feature = "remote-reviews"))]
 use super::no_server::ServerReviews;
-use super::notices::{Delivery, delivery};
 #[cfg(feature = "remote-reviews")]
 use super::server::ServerReviews;
 use super::wakeups::Wakeups;
@@ -31,17 +30,8 @@ use crate::{Host, Project};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Polling intervals of the store of this machine, and of a remote server.
-const POLL: Duration = Duration::from_millis(200);
-const POLL_REMOTE: Duration = Duration::from_millis(1000);
-/// Interval of the check that the pages are still served.
-const PAGES: Duration = Duration::from_secs(5);
-/// The same while only a change of the review matters.
-const IDLE_PAGES: Duration = Duration::from_secs(15);
 /// Time for which an unreachable server is retried before the review is created on this machine.
 const SERVER_PATIENCE: Duration = Duration::from_secs(15);
-/// Maximum time of a delivery without an outcome. The limit of the delivery itself is shorter.
-const DELIVERY: Duration = Duration::from_secs(120);
 
 /// Address of the pages of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -331,176 +321,6 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Waits until the review is over.
-    async fn wait(&self, found: &mut ExistingReview, wakeups: &Wakeups) -> Result<Review, AnyError> {
-        let (mut requested, mut reported, mut is_away) = (HashMap::new(), None, false);
-        let mut next_look = Instant::now();
-        let mut has_dashboard = found.kept.server.is_some();
-        // Nothing else wakes a parked run for a review that is kept elsewhere.
-        let mut is_woken = found.kept.server.is_none().then_some(true);
-        let poll = if found.kept.server.is_some() { POLL_REMOTE } else { POLL };
-        loop {
-            if wakeups.is_cancelled() {
-                return self.ended(found).await;
-            }
-            if found.review.is_pending() && Instant::now() >= next_look {
-                next_look = Instant::now() + PAGES;
-                has_dashboard = self.locate(found).await?;
-                if let (None, Some(url)) = (is_woken, &found.kept.server) {
-                    is_woken = self.is_run_of(url).await.ok();
-                }
-            }
-            // A server that is away for a while keeps the review.
-            match found.reviews.get(&found.review.id).await {
-                Ok(Some(review)) => (found.review, is_away) = (review, false),
-                Ok(None) => {
-                    return Err(format!("the review {} is gone from its store", found.review.id).into());
-                }
-                Err(error) => {
-                    // Said once: a server may be away for hours.
-                    if !is_away {
-                        self.ctx.progress(format!(
-                            "the review cannot be looked at just now; it is tried again: {error}"
-                        ))?;
-                        is_away = true;
-                    }
-                    tokio::time::sleep(POLL_REMOTE * 2).await;
-                    continue;
-                }
-            }
-            if found.review.next_due().is_some_and(|due| cliq_fs::now() >= due)
-                && let Ok(review) = found.reviews.apply(&found.review.id, Event::Clock).await
-            {
-                found.review = review;
-            }
-            let was_over = !found.review.is_pending();
-            self.send_notices(found, &mut requested).await?;
-            if was_over {
-                return Ok(found.review.clone());
-            }
-            // It ended while what became of a notice was recorded: those of its end are still to be sent.
-            if !found.review.is_pending() {
-                continue;
-            }
-            let page = has_dashboard.then(|| {
-                found.kept.base_url.as_ref().map(|base| format!("{base}/reviews/{}", found.review.id))
-            });
-            let mut waiting = found.review.waiting(page.flatten());
-            if is_woken == Some(true) && found.review.planned_notices().next().is_none() {
-                waiting.due = found.review.next_due().map(Into::into);
-            }
-            if reported.as_ref() != Some(&waiting) {
-                let who = waiting.reviewers.join(", ");
-                let message = format!(
-                    "waits for a review by {who}, until {}; answer with `cliq review`",
-                    waiting.until
-                );
-                let seen = |waiting: &WaitingReview| (waiting.reviewers.clone(), waiting.until.clone());
-                if reported.as_ref().map(seen) != Some(seen(&waiting)) {
-                    println(&message);
-                }
-                self.ctx.reporter().review(message, &waiting)?;
-                reported = Some(waiting.clone());
-            }
-            // Nothing is to be sent: only a change of the review, a deadline or another server matters.
-            let due = waiting.due.filter(|_| wakeups.are_complete()).and_then(|due| due.time());
-            wakeups.wait(due.map_or(poll, |due| IDLE_PAGES.min(due.since(cliq_fs::now())))).await;
-        }
-    }
-
-    /// Sees to it that there are pages. Gives whether they have a dashboard.
-    async fn locate(&self, found: &mut ExistingReview) -> Result<bool, AnyError> {
-        let address = match &found.kept.server {
-            Some(url) => PageAddress { base_url: url.clone(), has_dashboard: true, hint: None },
-            None => match self.backend.pages(&found.reviews, &found.review.id).await {
-                Ok(address) => address,
-                Err(why) => {
-                    self.ctx.progress(format!(
-                        "there is no page for the review: {why}; answer with `cliq review`"
-                    ))?;
-                    return Ok(false);
-                }
-            },
-        };
-        let base_url = Some(address.base_url);
-        if found.kept.base_url != base_url || found.kept.hint != address.hint {
-            (found.kept.base_url, found.kept.hint) = (base_url, address.hint);
-            found.kept.save(&self.home)?;
-        }
-        Ok(address.has_dashboard)
-    }
-
-    /// Asks for notices that are due, and records what became of them.
-    async fn send_notices(
-        &self,
-        found: &mut ExistingReview,
-        requested: &mut HashMap<String, Instant>,
-    ) -> Result<(), AnyError> {
-        let planned: Vec<_> = found.review.planned_notices().cloned().collect();
-        for notice in planned {
-            let asked = requested.get(&notice.id).map(Instant::elapsed);
-            let state = match delivery(&self.dir, &notice.id) {
-                Delivery::Settled(state) => state,
-                // Its delivery began before this agent did, and ended with the run.
-                Delivery::Begun if asked.is_none_or(|asked| asked > DELIVERY) => NoticeState::Unknown,
-                Delivery::None if asked.is_none() => {
-                    self.ctx.reporter().notify(self.request(found, &notice))?;
-                    requested.insert(notice.id, Instant::now());
-                    continue;
-                }
-                Delivery::Begun | Delivery::None => continue,
-            };
-            let event = Event::NoticeSettled { id: notice.id, state };
-            if let Ok(review) = found.reviews.apply(&found.review.id, event).await {
-                found.review = review;
-            }
-        }
-        Ok(())
-    }
-
-    fn request(&self, found: &ExistingReview, notice: &cliq_review::Notice) -> NotifyRequest {
-        let review = &found.review;
-        let checks = self.ctx.checks();
-        let mut payload = json!({
-            "notice": notice.id, "review": review.id, "reviewer": notice.reviewer, "team": review.team, "phase": review.phase, "run_id": review.run_id,
-            "workspace": review.project, "iteration": review.iteration, "max_iterations": review.max_iterations,
-            "deadline": review.deadline, "route_targets": review.route_targets,
-            "checks": {"passed": checks.iter().filter(|check| check.pass).count(), "total": checks.len()},
-            "message": message(review, notice.kind),
-        });
-        if let Some(title) = &review.title {
-            payload["title"] = title.as_str().into();
-        }
-        if notice.kind == NoticeKind::Outcome {
-            payload["state"] = json!(review.state.as_str());
-            payload["verdict"] = json!(review.verdict().map(|verdict| verdict.to_value()));
-            payload["ending"] = json!(review.ending());
-        } else if let Some(link) = found.kept.link(&notice.reviewer) {
-            payload["link"] = json!(link);
-        }
-        NotifyRequest {
-            id: Some(notice.id.clone()),
-            agent: notice.channel.agent.clone(),
-            channel: Some(notice.channel.target.clone()),
-            event: notice.kind.event().to_owned(),
-            payload: Some(payload),
-            extra: Object::new(),
-        }
-    }
-
-    /// The agent is asked to end. A run that is cancelled needs no review; one whose orchestrator died goes on with it.
-    async fn ended(&self, found: &ExistingReview) -> Result<Review, AnyError> {
-        let outer = outermost(self.ctx)?;
-        if read_status(&outer) != Some(PipelineStatus::Cancelled) {
-            return Err("the run ended; the review stays open".into());
-        }
-        let reason = "the run was cancelled".to_owned();
-        let review = found.reviews.apply(&found.review.id, Event::Cancel { reason }).await?;
-        self.record(found, &review).await?;
-        found.kept.remove(&self.home);
-        Err(format!("the review is {}", review.state.as_str()).into())
-    }
-
     async fn record(&self, found: &ExistingReview, review: &Review) -> Result<(), AnyError> {
         if review.audit.is_some() {
             return Ok(());
@@ -526,24 +346,6 @@ impl<'a> Gate<'a> {
             data.insert("inputs".to_owned(), Value::Object(inputs));
         }
         Ok(self.ctx.decide_with(&verdict, &data)?)
-    }
-}
-
-/// Returns the text of a notice.
-fn message(review: &Review, kind: NoticeKind) -> String {
-    let (phase, deadline) = (&review.phase, review.deadline);
-    let team = match &review.title {
-        Some(title) => format!("{title} ({})", review.team),
-        None => review.team.clone(),
-    };
-    match kind {
-        NoticeKind::Request => format!("{team}: phase `{phase}` asks for your review, until {deadline}"),
-        NoticeKind::Reminder => {
-            format!("{team}: phase `{phase}` still waits for your review, until {deadline}")
-        }
-        NoticeKind::Outcome => {
-            format!("{team}: the review of phase `{phase}` is over: {}", review.ending().unwrap_or_default())
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Outcome of the notices of a review. The orchestrator has a file for each notice that it delivers or delivered.
 
 use cliq_fs::{CliqDir, read_if_exists};
-use cliq_review::{Event, NoticeState, Review, Reviews, ReviewsError};
+use cliq_review::{Delivery, Event, NoticeState, Review, Reviews, ReviewsError};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -11,17 +11,7 @@ enum DeliveryFile {
     Failed { error: String },
 }
 
-/// State of a delivery as recorded by the orchestrator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Delivery {
-    /// No request for the delivery has arrived.
-    None,
-    /// The delivery has started.
-    Begun,
-    /// The delivery has ended.
-    Settled(NoticeState),
-}
-
+/// Reads the record of a delivery that the orchestrator keeps.
 pub(super) fn delivery(dir: &CliqDir, id: &str) -> Delivery {
     let Ok(Some(bytes)) = read_if_exists(&dir.notice_file(id), 64 << 10) else { return Delivery::None };
     match serde_json::from_slice(&bytes) {

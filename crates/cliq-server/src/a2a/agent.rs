@@ -16,7 +16,7 @@ use super::{A2aCaller, new_task, push};
 use crate::app::App;
 use cliq_supervisor::ChangeError;
 use cliq_supervisor::TailItem;
-use cliq_web::record;
+use cliq_web::{CallerAction, record};
 
 /// Time that the response to a cancellation waits for the end.
 const CANCEL: Duration = Duration::from_secs(10);
@@ -47,7 +47,8 @@ pub(super) async fn execute(app: &Arc<App>, caller: &A2aCaller, request: Request
             _ => None,
         };
         let target = task.or_else(|| made.map(str::to_owned)).unwrap_or_default();
-        record(&app.core, &caller.0, "a2a", action, &target, result.is_ok()).await;
+        let done = CallerAction { via: "a2a", action, target: &target, is_done: result.is_ok() };
+        record(&app.core, &caller.0, done).await;
     }
     result
 }
@@ -219,6 +220,11 @@ async fn cancel(
         }
         Err(ChangeError::NoRun) => return Err(A2aError::task_not_found(id)),
         Err(ChangeError::Store(error)) => return Err(internal(&error)),
+        Err(ChangeError::Files(error)) => {
+            tracing::error!(%error, "cannot cancel a task");
+            let message = "the task cannot be cancelled at the moment; try again later";
+            return Err(A2aError::new(ErrorKind::Internal, message));
+        }
     }
     let stored = find(app, &owner, id).await?;
     let stored = if stored.run.life.state.is_final() {

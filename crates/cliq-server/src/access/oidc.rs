@@ -10,7 +10,7 @@ mod provider;
 mod routes;
 
 pub use groups::GroupScopes;
-pub use options::{OptionsError, ProviderOptions};
+pub use options::{OidcClient, OptionsError, ProviderOptions};
 pub(crate) use provider::Provider;
 use provider::{SignInError, digest_of, is_same_digest};
 pub(super) use routes::{begin, complete};

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use cliq_model::Run;
+use cliq_project::Project;
 use cliq_web::{ActivationDiff, Path, Problem, Query, Reader, RunCheckpoint, changes_of, checkpoints_of};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -44,10 +46,9 @@ pub(crate) async fn changes(
     Query(query): Query<ChangesQuery>,
 ) -> Result<axum::Json<Changes>, Problem> {
     let run = app.run(&id).await?;
-    let project = app.project(&run)?;
-    let read = move || changes_of(&project, &run.id, query.of.as_deref(), query.patch);
-    let activations = tokio::task::spawn_blocking(read).await;
-    let activations = activations.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read =
+        move |run: &Run, project: &Project| changes_of(project, &run.id, query.of.as_deref(), query.patch);
+    let activations = app.core.in_project(&run, read).await?;
     Ok(axum::Json(Changes { activations }))
 }
 
@@ -60,8 +61,7 @@ pub(crate) async fn checkpoints(
     Path(id): Path<String>,
 ) -> Result<axum::Json<RunCheckpoints>, Problem> {
     let run = app.run(&id).await?;
-    let project = app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || checkpoints_of(&project, &run.id)).await;
-    let checkpoints = read.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read = |run: &Run, project: &Project| checkpoints_of(project, &run.id);
+    let checkpoints = app.core.in_project(&run, read).await?;
     Ok(axum::Json(RunCheckpoints { checkpoints }))
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use cliq_model::Run;
+use cliq_project::Project;
 use cliq_supervisor::workspace_files;
 use cliq_web::{FileEntry, Path, Problem, Query, Reader, list_directory};
 use serde::{Deserialize, Serialize};
@@ -42,8 +44,9 @@ pub(crate) async fn files(
     Query(query): Query<FileQuery>,
 ) -> Result<axum::Json<Directory>, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    let entries = list_directory(&run.workspace, &query.path)?;
+    let path = query.path.clone();
+    let list = move |run: &Run, _: &Project| Ok(list_directory(&run.workspace, &path)?);
+    let entries = app.core.in_project(&run, list).await?;
     Ok(axum::Json(Directory { path: query.path, entries }))
 }
 
@@ -58,9 +61,8 @@ pub(crate) async fn content(
     Query(query): Query<FileQuery>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || workspace_files::read(&run.workspace, &query.path));
-    let bytes = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let read = move |run: &Run, _: &Project| Ok(workspace_files::read(&run.workspace, &query.path)?);
+    let bytes = app.core.in_project(&run, read).await?;
     // A browser saves the file. If it were shown, it would be a page of this server.
     let headers =
         [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, "attachment")];

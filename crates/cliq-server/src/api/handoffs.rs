@@ -26,8 +26,8 @@ pub(crate) async fn handoffs(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Handoffs>, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    Ok(axum::Json(Handoffs { handoffs: list_handoffs(&run) }))
+    let handoffs = app.core.in_project(&run, |run, _| Ok(list_handoffs(run))).await?;
+    Ok(axum::Json(Handoffs { handoffs }))
 }
 
 /// A handoff (`docs/protocol.md`), at most 16 MiB.
@@ -41,8 +41,7 @@ pub(crate) async fn handoff(
     Path((id, from, to)): Path<(String, String, String)>,
 ) -> Result<axum::Json<Value>, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    let text = read_handoff(&run, &from, &to)?;
+    let text = app.core.in_project(&run, move |run, _| read_handoff(run, &from, &to)).await?;
     let value: Value = cliq_protocol::lenient_json(text.as_bytes())
         .map_err(|_| Problem::not_found("the handoff is not whole"))?;
     Ok(axum::Json(value))

@@ -45,8 +45,8 @@ pub(crate) async fn logs(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Logs>, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    Ok(axum::Json(Logs { logs: list_logs(&run) }))
+    let logs = app.core.in_project(&run, |run, _| Ok(list_logs(run))).await?;
+    Ok(axum::Json(Logs { logs }))
 }
 
 /// A part of a log, as it was printed. `X-Next-Offset` is where the next part begins, `X-Log-Size` how large the log is now.
@@ -62,9 +62,8 @@ pub(crate) async fn log(
 ) -> Result<impl IntoResponse, Problem> {
     let limit = query.limit()?;
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || read_log(&run, &name, query.offset, limit));
-    Ok(part("text/plain; charset=utf-8", joined(read.await)?))
+    let read = app.core.in_project(&run, move |run, _| read_log(run, &name, query.offset, limit)).await?;
+    Ok(part("text/plain; charset=utf-8", read))
 }
 
 /// The transcripts of a run.
@@ -82,8 +81,8 @@ pub(crate) async fn transcripts(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Transcripts>, Problem> {
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    Ok(axum::Json(Transcripts { transcripts: list_transcripts(&run) }))
+    let transcripts = app.core.in_project(&run, |run, _| Ok(list_transcripts(run))).await?;
+    Ok(axum::Json(Transcripts { transcripts }))
 }
 
 /// A part of a transcript: a JSON object per line. `X-Next-Offset` is where the next part begins, `X-Log-Size` how large the transcript is now.
@@ -99,9 +98,9 @@ pub(crate) async fn transcript(
 ) -> Result<impl IntoResponse, Problem> {
     let limit = query.limit()?;
     let run = app.run(&id).await?;
-    app.project(&run)?;
-    let read = tokio::task::spawn_blocking(move || read_transcript(&run, &name, query.offset, limit));
-    Ok(part("application/jsonl", joined(read.await)?))
+    let read =
+        app.core.in_project(&run, move |run, _| read_transcript(run, &name, query.offset, limit)).await?;
+    Ok(part("application/jsonl", read))
 }
 
 impl PartQuery {
@@ -117,10 +116,6 @@ impl PartQuery {
 
 /// Bytes, the offset of the first one, and the size of the whole.
 type Part = (Vec<u8>, u64, u64);
-
-fn joined(read: Result<Result<Part, Problem>, tokio::task::JoinError>) -> Result<Part, Problem> {
-    read.map_err(|error| Problem::unavailable(error.to_string()))?
-}
 
 fn part(kind: &str, (bytes, from, size): Part) -> impl IntoResponse + use<> {
     let next = from + bytes.len() as u64;

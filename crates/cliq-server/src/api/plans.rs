@@ -84,8 +84,7 @@ pub(crate) enum PlanCommand {
 /// The project of an id in an address, and the name of its plan.
 async fn locate(app: &App, id: &str, plan: &str) -> Result<(Project, PlanName), Problem> {
     let instance = find_project(&app.core, id).await?;
-    let project = Project::open(&instance.path, app.core.host().clone())
-        .map_err(|_| Problem::gone("the project is gone from its directory"))?;
+    let project = app.core.open_project(&instance).await?;
     let name = PlanName::parse(plan).map_err(|_| Problem::not_found("there is no plan of this name"))?;
     Ok((project, name))
 }

@@ -249,8 +249,8 @@ pub(crate) async fn resume(
     // Before its phases are looked at: the team of the project may be that of a later run.
     let checked = app.core.supervisor.check_resumable(&run).await;
     checked.map_err(|error| Problem::of_change(error, "resumed"))?;
-    if let Some(from) = &resumption.from {
-        check_phase(&app.project(&run)?, from)?;
+    if let Some(from) = resumption.from.clone() {
+        app.core.in_project(&run, move |_, project| Ok(check_phase(project, &from)?)).await?;
     }
     let resumed = app.core.supervisor.resume(&run.id, &caller.label, resumption.from, budget).await;
     let run = resumed.map_err(|error| Problem::of_change(error, "resumed"))?;
@@ -266,12 +266,13 @@ pub(crate) async fn timeline(
     Path(id): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
     let run = app.run(&id).await?;
-    let project = app.project(&run)?;
-    let made = tokio::task::spawn_blocking(move || {
-        project.recorded_run(Some(run.id.as_str())).map(|record| json!(record.timeline(cliq_fs::now())))
+    let timeline = app.core.in_project(&run, |run, project| {
+        let record = project.recorded_run(Some(run.id.as_str()));
+        let record =
+            record.map_err(|_| Problem::not_found("the run has not started, or its record is gone"))?;
+        Ok(json!(record.timeline(cliq_fs::now())))
     });
-    let made = made.await.map_err(|error| Problem::unavailable(error.to_string()))?;
-    made.map(axum::Json).map_err(|_| Problem::not_found("the run has not started, or its record is gone"))
+    timeline.await.map(axum::Json)
 }
 
 /// The phases of a run as a picture.

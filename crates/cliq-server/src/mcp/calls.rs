@@ -6,6 +6,7 @@ use std::time::Duration;
 use cliq_gateway::{Filter, NewSignal, SignalStatus};
 use cliq_mcp::ProgressReporter;
 use cliq_model::{Run, RunFilter, RunSpec, RunState};
+use cliq_project::Project;
 use cliq_protocol::{Budget, PhaseName};
 use cliq_review::{Answer, Choice, Event, ReviewFilter, Reviews, Via};
 use cliq_supervisor::{NewRun, RunRules, TailItem, workspace_files};
@@ -178,8 +179,9 @@ impl Call<'_> {
     async fn result(&self, id: &str) -> Result<Value, String> {
         let run = self.core.run(id).await.map_err(text)?;
         let mut status = self.status(id).await?;
-        let project = self.core.project(&run).ok();
-        let read = tokio::task::spawn_blocking(move || {
+        let (workspace, host) = (run.workspace.clone(), self.core.host().clone());
+        let read = self.core.in_workspace(&workspace, move || {
+            let project = Project::open(&run.workspace, host).ok();
             let handoffs: Vec<Value> = list_handoffs(&run)
                 .into_iter()
                 .take(MAX_ITEMS)
@@ -193,7 +195,7 @@ impl Call<'_> {
             let changes = changes.into_iter().flatten().flat_map(|activation| activation.changes);
             (handoffs, changes.take(MAX_ITEMS).map(|change| json!(change)).collect::<Vec<_>>())
         });
-        let (handoffs, files) = read.await.map_err(|error| error.to_string())?;
+        let (handoffs, files) = read.await.map_err(text)?;
         let mut result = Map::new();
         for key in ["run_id", "title", "team", "state", "reason", "page", "usage"] {
             result.insert(key.to_owned(), status[key].take());
@@ -207,19 +209,8 @@ impl Call<'_> {
         let (id, path) = (arguments.needed("run_id")?, arguments.text("path")?.unwrap_or_default());
         arguments.end()?;
         let run = self.core.run(&id).await.map_err(text)?;
-        self.core.project(&run).map_err(text)?;
-        let found = workspace_files::locate(&run.workspace, &path).map_err(text)?;
-        if found.is_dir() {
-            return Ok(
-                json!({"path": path, "entries": list_directory(&run.workspace, &path).map_err(text)?}),
-            );
-        }
-        let bytes = workspace_files::read(&run.workspace, &path).map_err(text)?;
-        let part = &bytes[..bytes.len().min(MAX_FILE)];
-        let Ok(content) = std::str::from_utf8(part) else {
-            return Err(format!("{path} is not text; its page is {}/runs/{id}/files", self.base_url));
-        };
-        Ok(json!({"path": path, "content": content, "bytes": bytes.len(), "is_cut": bytes.len() > MAX_FILE}))
+        let page = format!("{}/runs/{id}/files", self.base_url);
+        self.core.in_project(&run, move |run, _| Ok(file_document(run, &path, &page))).await.map_err(text)?
     }
 
     async fn steer(&self, mut arguments: Arguments) -> Result<Value, String> {
@@ -277,4 +268,18 @@ impl Call<'_> {
         let id = self.core.signals.create(instance.path.as_str(), &signal).await.map_err(text)?;
         Ok(json!({"signal_id": id}))
     }
+}
+
+/// Returns a file of a run's workspace as text, or the entries of a directory.
+fn file_document(run: &Run, path: &str, page: &str) -> Result<Value, String> {
+    let found = workspace_files::locate(&run.workspace, path).map_err(text)?;
+    if found.is_dir() {
+        return Ok(json!({"path": path, "entries": list_directory(&run.workspace, path).map_err(text)?}));
+    }
+    let bytes = workspace_files::read(&run.workspace, path).map_err(text)?;
+    let part = &bytes[..bytes.len().min(MAX_FILE)];
+    let Ok(content) = std::str::from_utf8(part) else {
+        return Err(format!("{path} is not text; its page is {page}"));
+    };
+    Ok(json!({"path": path, "content": content, "bytes": bytes.len(), "is_cut": bytes.len() > MAX_FILE}))
 }

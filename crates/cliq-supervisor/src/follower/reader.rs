@@ -11,6 +11,7 @@ use super::state::Follower;
 use crate::journal::{
     apply, count_phases, ended_work, is_of, status_document, stored, stored_for_task, totals,
 };
+use crate::output::Activation;
 use crate::workspace;
 
 /// Event of a run that is not stored yet.
@@ -36,7 +37,7 @@ impl Follower<'_> {
             JournalUpdate::More(records) => records,
             JournalUpdate::Afresh(records) => {
                 self.seen = 0;
-                self.view = RunView::empty();
+                self.view = Arc::new(RunView::empty());
                 self.is_same_run = None;
                 records
             }
@@ -55,9 +56,9 @@ impl Follower<'_> {
             }
             return Vec::new();
         }
-        let mut pending = Vec::new();
+        let (mut pending, has_new) = (Vec::new(), !records.is_empty());
         for record in records {
-            self.view.apply(&record);
+            Arc::make_mut(&mut self.view).apply(&record);
             self.seen += 1;
             let is_new = self.seen > self.run.journal_lines;
             if is_new {
@@ -72,7 +73,9 @@ impl Follower<'_> {
         let at_work = self.view.phases.iter().filter(|phase| phase.status == PhaseStatus::Running);
         let at_work: Vec<PhaseName> = at_work.map(|phase| phase.name.clone()).collect();
         at_work.iter().for_each(|phase| self.read_output(Some(phase), false, &mut pending));
-        self.shared.hub.set_view(&self.run.id, self.view.clone());
+        if has_new {
+            self.shared.hub.set_view(&self.run.id, Arc::clone(&self.view));
+        }
         pending
     }
 
@@ -110,7 +113,7 @@ impl Follower<'_> {
             .await;
         self.verdicts = verdicts;
         if stored && self.run.life.state.is_final() {
-            self.leave_workspace().await;
+            self.leave_workspace();
         }
         stored
     }
@@ -130,16 +133,15 @@ impl Follower<'_> {
         let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
         let Some(phase) = self.view.phases.iter().find(|phase| phase.name == *name) else { return };
         let input_required = self.view.phases.iter().any(|phase| phase.review.is_some());
-        let events = outputs.read(&dir, name, phase.iterations, is_over, input_required);
+        let activation = Activation { number: phase.iterations, is_over, input_required };
+        let events = outputs.read(&dir, name, activation);
         pending.extend(events.into_iter().map(|event| PendingEvent { line: None, step: None, event }));
     }
 
     /// Removes the workspace of a finished task, unless its caller asked to keep it. The event log contains all results.
-    pub(super) async fn leave_workspace(&self) {
+    pub(super) fn leave_workspace(&self) {
         if self.is_task() && !self.run.request.keep_workspace {
-            let path = self.run.workspace.clone();
-            let removed = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
-            if let Ok(Err(error)) = removed {
+            if let Err(error) = workspace::remove(&self.run.workspace) {
                 tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a task");
             }
         }

@@ -101,7 +101,7 @@ impl Follower<'_> {
         let planned = self.run.life.clone().step(LifecycleEvent::Lost(death, recovery)).unwrap_or_default();
         if planned.contains(&LifecycleEffect::EndLeftovers) && is_of_server {
             // Before the step is stored: after a crash in between it is done again.
-            self.end_leftovers().await;
+            self.end_leftovers();
         }
         let mut effects = Vec::new();
         let (shared, verdicts) = (Arc::clone(self.shared), std::mem::take(&mut self.verdicts));
@@ -152,23 +152,20 @@ impl Follower<'_> {
             return Next::End;
         }
         if effects.contains(&LifecycleEffect::RemoveWorkspace) && self.run.has_own_workspace() {
-            let path = self.run.workspace.clone();
-            let _ = tokio::task::spawn_blocking(move || workspace::remove(&path)).await;
+            let _ = workspace::remove(&self.run.workspace);
         }
         // The workspace of a task whose run never began has nothing to keep either.
         if self.run.life.state.is_final() {
-            self.leave_workspace().await;
+            self.leave_workspace();
         }
         if effects.contains(&LifecycleEffect::Start) { Next::Restart } else { Next::End }
     }
 
     /// Ends processes that a dead orchestrator left.
-    async fn end_leftovers(&self) {
-        let (path, id) = (self.run.workspace.clone(), self.run.id.clone());
-        let ended = tokio::task::spawn_blocking(move || {
-            CliqDir::open(&path).map_or(0, |dir| cliq_orchestrator::end_dead_run(&dir, &id, GRACE))
-        });
-        if let Ok(processes @ 1..) = ended.await {
+    fn end_leftovers(&self) {
+        let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
+        let processes = cliq_orchestrator::end_dead_run(&dir, &self.run.id, GRACE);
+        if processes > 0 {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
         }
     }

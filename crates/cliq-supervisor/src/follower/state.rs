@@ -25,7 +25,7 @@ pub(super) struct Follower<'a> {
     /// Time at which the run was taken over from another supervisor, if it was.
     pub(super) adopted: Option<Instant>,
     pub(super) run: Run,
-    pub(super) view: RunView,
+    pub(super) view: Arc<RunView>,
     pub(super) journal: JournalFollower,
     /// Path of the journal after a later run of the project has moved it to the history.
     pub(super) archived: Utf8PathBuf,

@@ -4,7 +4,7 @@
 // A new outcome has to be handled by name.
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use cliq_protocol::{Object, Role, TranscriptBody, TranscriptEntry};
+use cliq_protocol::{FailedCall, Object, Role, TranscriptBody, TranscriptEntry};
 use serde_json::{Value, json};
 
 /// Names of arguments that show what a tool call is about, most telling first.
@@ -52,9 +52,12 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
                 "duration_ms": result.duration_ms});
             (vec![line], event)
         }
-        TranscriptBody::Error { message, is_retried, .. } => {
+        TranscriptBody::Error(FailedCall { message, kind, .. }) => {
             let line = format!("✗ {}", cut(message.lines().next().unwrap_or("error"), MAX_ARGUMENT));
-            (vec![line], json!({"type": "error", "message": shorten(&message), "is_retried": is_retried}))
+            (
+                vec![line],
+                json!({"type": "error", "message": shorten(&message), "is_retried": kind.is_retried()}),
+            )
         }
         TranscriptBody::Start(_)
         | TranscriptBody::Message { role: Role::User, .. }

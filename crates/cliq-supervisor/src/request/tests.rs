@@ -87,7 +87,10 @@ fn repositories_obey_number_and_host() {
 }
 
 async fn refusal(test: &TestSupervisor, new: NewRun, rules: &RunRules) -> RequestError {
-    check(&test.shared.options, &test.store, new, rules).await.map(|checked| checked.run.id).unwrap_err()
+    check(&test.shared.options, &test.shared.io, &test.store, new, rules)
+        .await
+        .map(|checked| checked.run.id)
+        .unwrap_err()
 }
 
 fn of_team(team: &str) -> NewRun {
@@ -156,7 +159,7 @@ async fn checked_run_has_title_workspace_and_the_declared_inputs() {
     let refused = refusal(&test, new.clone(), &rules).await;
     assert!(matches!(refused, RequestError::Inputs(errors) if errors.unknown == ["no_such_input"]));
     rules.strict_inputs = false;
-    let run = check(&test.shared.options, &test.store, new, &rules).await.unwrap().run;
+    let run = check(&test.shared.options, &test.shared.io, &test.store, new, &rules).await.unwrap().run;
     assert!(run.request.spec.inputs.is_empty(), "dropped");
     assert_eq!(run.workspace, test.shared.options.workspace_root.join(run.id.as_str()));
     assert_eq!((run.caller.as_str(), run.team.as_str()), ("ci", "@cliq/hello-world"));

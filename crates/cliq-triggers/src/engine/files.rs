@@ -83,7 +83,9 @@ async fn look(
         return Ok(());
     };
     let glob = source.glob.clone();
-    let Ok(files) = tokio::task::spawn_blocking(move || read(&dir, &glob)).await else { return Ok(()) };
+    let of = dir.clone();
+    let read = inner.supervisor.workspace_io().run(&dir, move || read(&of, &glob));
+    let Ok(files) = read.await else { return Ok(()) };
     let digest = digest(&files);
     if digest == row.mark {
         (known.baseline, known.changed, known.was_busy) = (Some(files), None, false);
@@ -127,7 +129,13 @@ async fn directory_of(inner: &Inner, project: &str) -> Result<Option<Utf8PathBuf
             None => return Ok(None),
         },
     };
-    Ok(path.is_dir().then_some(path))
+    Ok(is_there(inner, &path).await.then_some(path))
+}
+
+/// Whether a directory is on this machine.
+pub(super) async fn is_there(inner: &Inner, path: &Utf8Path) -> bool {
+    let of = path.to_owned();
+    inner.supervisor.workspace_io().run(path, move || of.is_dir()).await.unwrap_or(false)
 }
 
 /// Whether a firing of the trigger waits or its run is active.

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger, StoreError};
 use cliq_protocol::Profile;
-use cliq_supervisor::{Duty, NewRun, RequestError, RunRules, clock};
+use cliq_supervisor::{Duty, NewRun, RegisterError, RequestError, RunRules, clock};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
 use super::Inner;
+use super::files::is_there;
 use crate::decide::{GroupDecision, decide};
 use crate::model::{Policy, Source, Trigger};
 use crate::plan::{Plan, PlannedRun, plan};
@@ -199,12 +200,16 @@ async fn start(
         None => None,
         Some(project) => match Trigger::directory_of(project) {
             None => Some(project.clone()),
-            Some(path) if !path.is_dir() && inner.runs.is_shared() => return Ok(Start::Elsewhere),
-            Some(path) => match inner.supervisor.register_project(path).await? {
-                Some(instance) => Some(instance.id),
-                None => {
+            Some(path) if inner.runs.is_shared() && !is_there(inner, path).await => {
+                return Ok(Start::Elsewhere);
+            }
+            Some(path) => match inner.supervisor.register_project(path).await {
+                Ok(Some(instance)) => Some(instance.id),
+                Ok(None) => {
                     return Ok(Start::Refused(format!("{path} is not a project: `cliq init` makes it one")));
                 }
+                Err(RegisterError::Store(error)) => return Err(error),
+                Err(error) => return Ok(Start::Refused(error.to_string())),
             },
         },
     };

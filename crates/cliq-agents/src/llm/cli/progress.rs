@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cliq_fs::OutputLine;
-use cliq_protocol::{TranscriptBody, shorten};
+use cliq_protocol::{FailedCall, FailedCallKind, TranscriptBody, shorten};
 use cliq_sdk::Usage;
 
 use super::dialect::{Dialect, Event};
@@ -236,13 +236,8 @@ impl<'a> Progress<'a> {
 
     /// Records a failure.
     pub(super) fn fail(&mut self, message: String) {
-        self.recorder.record(TranscriptBody::Error {
-            message,
-            is_retried: false,
-            is_too_long: false,
-            has_stale_thinking: false,
-            usage: None,
-        });
+        let error = FailedCall { message, kind: FailedCallKind::Final, usage: None };
+        self.recorder.record(TranscriptBody::Error(error));
     }
 
     fn end_thought(&mut self) {

@@ -3,7 +3,8 @@
 use cliq_coder::{Limits, Loop, Step};
 use cliq_fs::{TranscriptFile, read_transcript};
 use cliq_protocol::{
-    Origin, Role, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
+    FailedCall, FailedCallKind, Origin, Role, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart,
+    Usage, VERSION,
 };
 use cliq_sdk::{PhaseContext, SteeringMessage};
 
@@ -62,7 +63,7 @@ impl ModelLoop<'_> {
         for body in bodies() {
             let usage = match body {
                 TranscriptBody::Usage(end) => end.usage.as_ref(),
-                TranscriptBody::Error { usage, .. } => usage.as_ref(),
+                TranscriptBody::Error(error) => error.usage.as_ref(),
                 TranscriptBody::Start(_)
                 | TranscriptBody::Message { .. }
                 | TranscriptBody::Thinking { .. }
@@ -96,7 +97,7 @@ impl ModelLoop<'_> {
     fn count_interrupted_request(&mut self, entries: &[TranscriptEntry]) -> Result<(), AnyError> {
         let is_counted = matches!(
             entries.last().map(|entry| &entry.body),
-            Some(TranscriptBody::Error { .. } | TranscriptBody::End { .. } | TranscriptBody::Start(_)) | None
+            Some(TranscriptBody::Error(_) | TranscriptBody::End { .. } | TranscriptBody::Start(_)) | None
         );
         if is_counted || !matches!(self.state.next(), Step::Ask { .. }) {
             return Ok(());
@@ -110,13 +111,9 @@ impl ModelLoop<'_> {
         };
         self.meter.report(usage.clone());
         self.meter.settle();
-        self.record(&[TranscriptBody::Error {
-            message: "the process was ended before the reply was complete".to_owned(),
-            is_retried: true,
-            is_too_long: false,
-            has_stale_thinking: false,
-            usage: Some(usage),
-        }])
+        let message = "the process was ended before the reply was complete".to_owned();
+        let kind = FailedCallKind::Passing;
+        self.record(&[TranscriptBody::Error(FailedCall { message, kind, usage: Some(usage) })])
     }
 
     /// Tells the model what changed since the transcript began: the task, steering messages, a rejected verdict.

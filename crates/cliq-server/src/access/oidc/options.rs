@@ -67,17 +67,24 @@ pub enum OptionsError {
     NoGroups,
 }
 
+/// Registration of the server with a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct OidcClient<'a> {
+    /// Address of the provider.
+    pub issuer: &'a str,
+    /// Id of the server at the provider.
+    pub client_id: &'a str,
+    /// Public address of the server.
+    pub public_url: &'a str,
+}
+
 impl ProviderOptions {
     /// Creates options with the defaults.
     ///
     /// # Errors
     /// Returns an error if an address is missing or not protected, or no group may sign in.
-    pub fn new(
-        issuer: &str,
-        client_id: &str,
-        public_url: &str,
-        groups: GroupScopes,
-    ) -> Result<Self, OptionsError> {
+    pub fn new(client: OidcClient<'_>, groups: GroupScopes) -> Result<Self, OptionsError> {
+        let OidcClient { issuer, client_id, public_url } = client;
         if public_url.is_empty() {
             return Err(OptionsError::NoPublicUrl);
         }
@@ -126,8 +133,9 @@ mod tests {
     #[test]
     fn unprotected_and_incomplete_options_are_refused() {
         let groups = || GroupScopes { read: vec!["*".to_owned()], ..GroupScopes::default() };
-        let new =
-            |issuer: &str, id: &str, public: &str| ProviderOptions::new(issuer, id, public, groups()).err();
+        let new = |issuer: &str, client_id: &str, public_url: &str| {
+            ProviderOptions::new(OidcClient { issuer, client_id, public_url }, groups()).err()
+        };
         assert_eq!(new("https://id.example", "cliq", "https://cliq.example/"), None);
         assert_eq!(new("http://127.0.0.1:9000", "cliq", "http://localhost:4100"), None);
         let address = |setting| Some(OptionsError::Address { setting });
@@ -136,8 +144,10 @@ mod tests {
         assert_eq!(new("https://u@id.example", "cliq", "https://c.example"), address("server.oidc.issuer"));
         assert_eq!(new("https://id.example", "", "https://c.example"), Some(OptionsError::NoClientId));
         assert_eq!(new("https://id.example", "cliq", ""), Some(OptionsError::NoPublicUrl));
-        let without_groups =
-            ProviderOptions::new("https://i.example", "c", "https://c.example", GroupScopes::default());
+        let without_groups = ProviderOptions::new(
+            OidcClient { issuer: "https://i.example", client_id: "c", public_url: "https://c.example" },
+            GroupScopes::default(),
+        );
         assert_eq!(without_groups.err(), Some(OptionsError::NoGroups));
     }
 }
