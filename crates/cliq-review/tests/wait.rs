@@ -23,7 +23,7 @@ fn review() -> Review {
         project: "/work/shop".into(),
         team: "@shop/web".into(),
         title: None,
-        run_id: "r1".into(),
+        run_id: "r1".parse().unwrap(),
         phase: PhaseName::parse("approval").unwrap(),
         iteration: 1,
         max_iterations: 3,

@@ -169,8 +169,8 @@ impl RunCommand<'_> {
         kind: BackendKind,
         workflow: ValidatedWorkflow,
         start: RunStart,
-        run_id: Option<String>,
-        active: Option<String>,
+        run_id: Option<RunId>,
+        active: Option<RunId>,
     ) -> Result<ExitCode, Failure> {
         let spec = self.spec.clone();
         let mut job = RunJob::new(&self.project, workflow, &self.settings, start, spec, run_id, active)?;
