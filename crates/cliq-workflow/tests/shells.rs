@@ -2,7 +2,7 @@
 //!
 //! `CLIQ_SHELL_SCRIPTS=5000 cargo nextest run -p cliq-workflow -E 'test(random_scripts)'` tries more scripts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,10 +49,12 @@ fn resolve(script: &str, value: &str) -> Result<Script, ResolveError> {
 
 /// The shells of this machine, each under the name `sh`.
 fn shells(dir: &Path) -> Vec<PathBuf> {
-    let found = ["/bin/dash", "/bin/bash", "/usr/bin/dash", "/usr/bin/bash"];
+    // `/bin` is a link to `/usr/bin` on most systems.
+    let found = ["/bin/dash", "/bin/bash", "/usr/bin/dash", "/usr/bin/bash"].iter();
+    let found = found.filter_map(|path| Path::new(path).canonicalize().ok()).collect::<BTreeSet<_>>();
     let mut shells = Vec::new();
-    for path in found.into_iter().filter(|path| Path::new(path).exists()) {
-        let own = dir.join(path.replace('/', "_"));
+    for path in found {
+        let own = dir.join(path.to_string_lossy().replace('/', "_"));
         std::fs::create_dir_all(&own).expect("a directory");
         symlink(path, own.join("sh")).expect("a link");
         shells.push(own.join("sh"));
