@@ -1,5 +1,4 @@
 //! The description of a run reaches the process of the run by its standard input, and not by its arguments.
-#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -24,7 +24,7 @@ fn parked(run: Run) -> Change {
 }
 
 fn events(change: &Change) -> Vec<&str> {
-    change.events.iter().map(|event| event.data()).collect()
+    change.events.iter().map(cliq_model::NewRunEvent::data).collect()
 }
 
 #[test]

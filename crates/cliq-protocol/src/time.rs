@@ -368,7 +368,7 @@ mod tests {
             hour in 0_i64..26, minute in 0_i64..62, second in 0_i64..60, millis in 0_i64..1000,
         ) {
             let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z");
-            let by_jiff = text.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond());
+            let by_jiff = text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
             prop_assert_eq!(Timestamp::parse_usual(&text).map(Timestamp::unix_millis), by_jiff);
         }
 

@@ -45,7 +45,7 @@ pub(crate) async fn files(
 ) -> Result<axum::Json<Directory>, Problem> {
     let run = app.run(&id).await?;
     let path = query.path.clone();
-    let list = move |run: &Run, _: &Project| Ok(list_directory(&run.workspace, &path)?);
+    let list = move |run: &Run, _: &Project| list_directory(&run.workspace, &path);
     let entries = app.core.in_project(&run, list).await?;
     Ok(axum::Json(Directory { path: query.path, entries }))
 }

@@ -140,10 +140,11 @@ impl Follower<'_> {
 
     /// Removes the workspace of a finished task, unless its caller asked to keep it. The event log contains all results.
     pub(super) fn leave_workspace(&self) {
-        if self.is_task() && !self.run.request.keep_workspace {
-            if let Err(error) = workspace::remove(&self.run.workspace) {
-                tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a task");
-            }
+        if self.is_task()
+            && !self.run.request.keep_workspace
+            && let Err(error) = workspace::remove(&self.run.workspace)
+        {
+            tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a task");
         }
     }
 }
