@@ -4,7 +4,7 @@
 //! results of a run are read from files, as those of any other run; the API server is asked for how the Job stands only.
 //!
 //! [`Kubernetes`] is the backend. [`manifest`](job) makes Job and Secret, and [`job_status`] says how a run stands, both without IO; [`Cluster`] speaks to the API server. A Job is named
-//! by its run: whoever follows a run later finds it, and nothing is started twice.
+//! by its run, so a later follower of the run finds it, and no run is started twice.
 
 mod backend;
 mod cluster;

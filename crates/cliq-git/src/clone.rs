@@ -17,7 +17,7 @@ pub struct CloneRequest<'a> {
     pub branch: Option<&'a str>,
     /// Whether the copy has the newest commit only.
     pub is_shallow: bool,
-    /// The one host to connect to, or `None` for whatever the configuration of the user allows.
+    /// The only host to connect to, or `None` for all that the git configuration of the user allows.
     pub host: Option<PinnedHost<'a>>,
 }
 
@@ -33,7 +33,7 @@ pub struct PinnedHost<'a> {
 }
 
 impl PinnedHost<'_> {
-    /// Restricts git to https and ssh with this host, whatever the configuration allows. Redirects and proxies are off.
+    /// Restricts git to https and ssh with this host, even if the git configuration allows more. Redirects and proxies are off.
     fn restrict(&self, git: Git) -> Git {
         let Self { name, port, address } = self;
         let resolved = match address {

@@ -21,7 +21,7 @@ impl RepositoryLock {
     /// # Errors
     /// Returns an error if the directory is in no repository, the lock file cannot be opened, or another holds the lock.
     pub fn acquire(git: &Git) -> Result<Self, GitError> {
-        // One file for all worktrees, by whatever path the repository is reached.
+        // One file for all worktrees, and for all paths that lead to the repository.
         let common = common_dir(git)?;
         let path = common.canonicalize().map_err(GitError::io("find", &common))?.join("cliq.lock");
         let open = File::options().create(true).truncate(false).write(true).open(&path);

@@ -37,19 +37,19 @@ pub struct CommandResult {
 /// End of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandEnd<'a> {
-    /// It exited with status 0.
+    /// Exit status 0.
     Passed,
-    /// Its condition did not hold.
+    /// Not run, as its condition did not hold.
     Skipped,
-    /// It exited with another status.
+    /// Exit status other than 0.
     Failed(i64),
-    /// A signal ended it.
+    /// Number of the signal that ended the command.
     Killed(i64),
-    /// It was active when its own time was over. The sentence has the limit.
+    /// End by the timeout of the command itself, with the sentence that has the limit.
     TimedOut(&'a str),
-    /// It could not be started, for this reason.
+    /// Reason why the command could not be started.
     NotStarted(&'a str),
-    /// It did not pass, and the record does not tell why.
+    /// Failure without a reason in the record.
     Unclear,
 }
 

@@ -98,7 +98,7 @@ fn without_lone_surrogates(text: &str) -> Option<String> {
     })
 }
 
-/// Returns the code unit of the escape `\uXXXX` at a byte offset.
+/// Returns the code unit of the escape at a byte offset: `\u` and four hexadecimal digits.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?

@@ -1,5 +1,7 @@
 //! Backend of runs that work in a container (docs/docker.md).
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -171,7 +173,9 @@ impl Docker {
                 message: format!("the container engine cannot start the container: {why}"),
                 hint: None,
             }),
-            _ => Err(BackendError::Ended("the container of the run was removed while it worked".to_owned())),
+            ContainerEnd::Removed => {
+                Err(BackendError::Ended("the container of the run was removed while it worked".to_owned()))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The bound on containers at a time: who comes first begins first.
 //!
-//! Each process that needs a container keeps a locked file in a directory. The lock goes with its process, however that ends, so nobody waits for
-//! a dead one.
+//! Each process that needs a container keeps a locked file in a directory. The lock is released when the process ends, also by a kill, so a
+//! dead process blocks no other.
 
 use std::fs::{self, File, TryLockError};
 

@@ -1,5 +1,7 @@
 //! Backend of runs that work as a Job of a cluster (docs/kubernetes.md). The run is followed by its journal.
 
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use std::time::Duration;
 
 use super::{Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, KubernetesOptions, Work, on_claim};
@@ -186,7 +188,7 @@ impl Kubernetes {
                     ),
                 })
             }
-            _ => ended("the Job of the run was deleted while it worked".to_owned()),
+            JobEnd::Removed => ended("the Job of the run was deleted while it worked".to_owned()),
         }
     }
 }

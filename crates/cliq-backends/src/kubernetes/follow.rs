@@ -40,7 +40,7 @@ impl Cluster {
         let mut jobs = WatchedObjects::<Job>::new(self.jobs(), by_name);
         let mut pods = WatchedObjects::<Pod>::new(self.pods(), by_label);
         let (mut patience, mut away) = (StartPatience::new(options.start_timeout), None);
-        let (mut warnings, mut told) = (Vec::new(), None);
+        let (mut warnings, mut reported) = (Vec::new(), None);
         let (start, mut looked) = (Instant::now(), Instant::now());
         loop {
             let changed = tokio::select! {
@@ -79,9 +79,9 @@ impl Cluster {
                 warnings = self.warnings(&names.collect::<Vec<_>>()).await;
                 looked = Instant::now();
             }
-            if !waiting.why.is_empty() && told != Some(waiting.cause) {
+            if !waiting.why.is_empty() && reported != Some(waiting.cause) {
                 notice(&format!("the run waits for {}: {}", waiting.cause, waiting.why));
-                told = Some(waiting.cause);
+                reported = Some(waiting.cause);
             }
             if away.is_none() && patience.is_over(&waiting, start.elapsed()) {
                 self.remove(run_id).await?;

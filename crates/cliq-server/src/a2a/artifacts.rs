@@ -1,4 +1,4 @@
-//! What the callers of tasks get beside the journal: the check of the workspace, and the end with its artifacts.
+//! Events of tasks beside those of the journal: the checked workspace, and the end with its artifacts.
 
 use std::io::{Read, Seek, SeekFrom};
 
