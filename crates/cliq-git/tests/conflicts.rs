@@ -1,13 +1,11 @@
 //! Conflicts of each kind: found, shown by git, resolved by `git add`, `git rm` and by changes.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::path::Path;
 
+use crate::common::{Place, sh};
 use cliq_git::ConflictKind::{self, *};
 use cliq_git::{mark_unmerged, restore_entries, staged_entries, unresolved};
-use common::{Place, sh};
 
 /// Setup, change before the item, change of the item, paths with kinds, and a change that resolves.
 type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, ConflictKind)], &'static str);

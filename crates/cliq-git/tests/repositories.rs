@@ -1,13 +1,11 @@
 //! Submodules, sparse checkouts, included files, hooks and the environment.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::common::{Place, git_in, sh};
 use cliq_git::{CloneRequest, Git, GitError, PinnedHost, branches_apart, mark_unmerged, unresolved};
-use common::{Place, git_in, sh};
 
 const LIB: &str =
     "git init -q -b main ../lib; (cd ../lib; printf 'lib\\n' > lib.txt; git add -A; git commit -qm lib)

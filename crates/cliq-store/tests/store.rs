@@ -1,38 +1,25 @@
 //! The store, on SQLite, on a real PostgreSQL and in memory: one suite for all, real processes that are killed, broken databases.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure here is the failure of a test")]
 
-#[path = "store/audit.rs"]
 mod audit;
-#[path = "store/database_failures.rs"]
 mod database_failures;
-#[path = "store/evaluations.rs"]
 mod evaluations;
-#[path = "store/migrations.rs"]
 mod migrations;
-#[path = "store/parking.rs"]
 mod parking;
-#[path = "store/postgres_failures.rs"]
 mod postgres_failures;
-#[path = "store/processes.rs"]
 mod processes;
-#[path = "store/queue.rs"]
 mod queue;
-#[path = "store/reviews.rs"]
 mod reviews;
-#[path = "store/runs.rs"]
 mod runs;
-#[path = "store/tasks.rs"]
 mod tasks;
-#[path = "store/test_database.rs"]
 mod test_database;
-#[path = "store/triggers.rs"]
 mod triggers;
 
 /// Runs each test on SQLite, and all of them on one PostgreSQL server, each in a database of its own.
 macro_rules! on_both {
     ($($module:ident :: $name:ident),* $(,)?) => {
         mod sqlite {
-            $(#[tokio::test] async fn $name() { crate::$module::$name(&crate::test_database::TestDatabase::sqlite()).await; })*
+            $(#[tokio::test] async fn $name() { crate::store::$module::$name(&crate::store::test_database::TestDatabase::sqlite()).await; })*
         }
 
         #[tokio::test]
@@ -40,7 +27,7 @@ macro_rules! on_both {
             let Some(server) = cliq_testkit::PostgresServer::start() else { return };
             $(
                 println!("{}", stringify!($name));
-                crate::$module::$name(&crate::test_database::TestDatabase::postgres(&server)).await;
+                crate::store::$module::$name(&crate::store::test_database::TestDatabase::postgres(&server)).await;
             )*
         }
     };
@@ -99,7 +86,7 @@ on_both! {
 macro_rules! in_memory {
     ($($module:ident :: $name:ident),* $(,)?) => {
         mod memory {
-            $(#[tokio::test] async fn $name() { crate::$module::$name(&cliq_model::MemoryStore::default()).await; })*
+            $(#[tokio::test] async fn $name() { crate::store::$module::$name(&cliq_model::MemoryStore::default()).await; })*
         }
     };
 }

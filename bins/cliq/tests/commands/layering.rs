@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-markers",
             "cliq-http",
             "cliq-a2a",
+            "cliq-acp",
             "cliq-workflow",
             "cliq-connectors",
             "cliq-sandbox",
@@ -35,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
+    ("cliq-acp", &[]),
     ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
@@ -85,6 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cliq",
         &[
+            "cliq-acp",
             "cliq-protocol",
             "cliq-fs",
             "cliq-workflow",
@@ -294,6 +297,41 @@ fn only_cliq_git_names_the_program_git() {
         for call in [".run([", ".run(&[", ".text([", ".ask(["] {
             let is_raw = is_user && code.contains(&format!("git{call}"));
             assert!(!is_raw, "{place} calls git with arguments: cliq-git has the operations");
+        }
+    }
+}
+
+/// One test program per crate lists its modules itself: a file that is not listed would never run.
+#[test]
+fn every_test_is_run() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let packages = std::fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let tests: Vec<_> = packages.chain([root.join("bins/cliq")]).map(|path| path.join("tests")).collect();
+    for dir in tests.iter().filter(|dir| dir.is_dir()) {
+        let main =
+            std::fs::read_to_string(dir.join("main.rs")).unwrap_or_else(|_| panic!("{dir:?} has no main.rs"));
+        let manifest = std::fs::read_to_string(dir.join("../Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("path = \"tests/main.rs\""),
+            "{dir:?} is a program that Cargo.toml does not name"
+        );
+        let mut modules = vec![(dir.clone(), main)];
+        let mut listed = BTreeSet::from([dir.join("main.rs")]);
+        while let Some((dir, text)) = modules.pop() {
+            for line in text.lines() {
+                let name = line
+                    .trim_start_matches("pub ")
+                    .strip_prefix("mod ")
+                    .and_then(|line| line.strip_suffix(';'));
+                let Some(name) = name else { continue };
+                let files = [dir.join(format!("{name}.rs")), dir.join(name).join("mod.rs")];
+                let Some(file) = files.into_iter().find(|file| file.exists()) else { continue };
+                modules.push((dir.join(name), std::fs::read_to_string(&file).unwrap()));
+                listed.insert(file);
+            }
+        }
+        for file in sources_below(std::slice::from_ref(dir)) {
+            assert!(listed.contains(&file), "{} is in no module: its tests never run", file.display());
         }
     }
 }

@@ -3,7 +3,7 @@
 use cliq_gateway::SignalType;
 use cliq_lifecycle::{Command, Config, Event, Purpose, Role, StartReason};
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn usage_counts_for_task_and_role() {

@@ -3,7 +3,7 @@
 use cliq_lifecycle::{Command, Config, Event, Role, WorkId, brief};
 use cliq_protocol::{NewSteering, Timestamp};
 
-use crate::world::World;
+use super::world::World;
 
 fn send(world: &mut World, id: &str, text: &str, task: Option<&str>) -> Result<(), String> {
     let new = NewSteering::new(id, "Ana", text, None).expect("a message");

@@ -6,7 +6,7 @@ use cliq_lifecycle::{
     task_table,
 };
 
-use crate::world::{World, file};
+use super::world::{World, file};
 
 #[test]
 fn tables() {

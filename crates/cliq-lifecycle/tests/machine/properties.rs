@@ -11,7 +11,7 @@ use cliq_markers::MarkerKind;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::world::World;
+use super::world::World;
 
 /// Choice among the possible events.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use cliq_lifecycle::{
     Config, Event, Plan, PlanFile, PlanState, Purpose, Role, Slots, Stage, StartReason, WaitingFor, WorkId,
 };
 
-use crate::world::{World, file};
+use super::world::{World, file};
 
 #[test]
 fn file_conflicts_queue_behind_the_holder() {

@@ -5,7 +5,7 @@ use cliq_lifecycle::{
     Command, Config, Event, Infrastructure, Plan, PlanFile, PlanState, Role, Stage, StartReason, TaskLoop,
 };
 
-use crate::world::{World, file};
+use super::world::{World, file};
 
 fn answer(world: &mut World, question: Option<u64>, text: &str) -> Result<(), String> {
     world.step(Event::Person(Command::Answer { question, text: text.to_owned() })).map(drop)

@@ -6,7 +6,7 @@ use cliq_model::{
 };
 use futures_util::future::join_all;
 
-use crate::test_database::{Place, TestDatabase};
+use super::test_database::{Place, TestDatabase};
 
 fn action(actor: &str, ts: &str) -> AuditAction {
     AuditAction {

@@ -8,7 +8,7 @@ use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use rusqlite::Connection;
 
-use crate::test_database::{TestDatabase, patience, signal};
+use super::test_database::{TestDatabase, patience, signal};
 
 fn bare(place: &TestDatabase) -> Connection {
     Connection::open(place.database()).expect("connected")

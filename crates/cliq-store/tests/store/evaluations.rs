@@ -2,7 +2,7 @@
 
 use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 
-use crate::test_database::Place;
+use super::test_database::Place;
 
 fn evaluation(id: &str) -> EvaluationRow {
     EvaluationRow {

@@ -7,7 +7,7 @@ use cliq_model::RunStore;
 use cliq_store::SqlStore;
 use rusqlite::Connection;
 
-use crate::test_database::{TestDatabase, signal};
+use super::test_database::{TestDatabase, signal};
 
 pub(crate) async fn opening_again_changes_nothing(place: &TestDatabase) {
     let store = place.store().await;

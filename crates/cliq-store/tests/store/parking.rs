@@ -7,9 +7,9 @@ use cliq_model::{Cause, Change, LifecycleEvent, Outcome, Run, RunState, RunStore
 use cliq_review::{Event, Review, ReviewStore, Reviews, StoredReviews};
 use cliq_store::SqlStore;
 
-use crate::reviews::{approve, now, review};
-use crate::runs::new_run;
-use crate::test_database::TestDatabase;
+use super::reviews::{approve, now, review};
+use super::runs::new_run;
+use super::test_database::TestDatabase;
 
 const UNTIL: &str = "2126-01-02T00:00:00.000Z";
 const AT: &str = "2026-01-01T00:00:00.000Z";

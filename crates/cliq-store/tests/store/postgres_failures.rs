@@ -9,7 +9,7 @@ use cliq_model::StoreError;
 use cliq_store::{Location, SqlStore};
 use cliq_testkit::PostgresServer;
 
-use crate::test_database::{TestDatabase, patience, signal};
+use super::test_database::{TestDatabase, patience, signal};
 
 #[tokio::test]
 async fn a_server_that_dies_and_comes_back() {

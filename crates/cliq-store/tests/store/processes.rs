@@ -14,8 +14,8 @@ use cliq_gateway::{
 use cliq_model::{Outcome, StoreError};
 use cliq_store::{Location, SqlStore};
 
-use crate::queue::done;
-use crate::test_database::{TestDatabase, patience, signal};
+use super::queue::done;
+use super::test_database::{TestDatabase, patience, signal};
 
 /// Signals in the test of many processes; `CLIQ_TEST_SIGNALS` sets another number.
 const SIGNALS: usize = 2_000;

@@ -10,7 +10,7 @@ use cliq_model::Outcome;
 use cliq_store::SqlStore;
 use proptest::prelude::*;
 
-use crate::test_database::{TestDatabase, signal};
+use super::test_database::{TestDatabase, signal};
 
 pub(crate) fn done() -> Finish {
     Finish::Done("ok".to_owned())

@@ -10,7 +10,7 @@ use cliq_review::{
 };
 use serde_json::json;
 
-use crate::test_database::TestDatabase;
+use super::test_database::TestDatabase;
 
 static NOW: AtomicI64 = AtomicI64::new(1000);
 

@@ -9,7 +9,7 @@ use cliq_model::{
 };
 use serde_json::json;
 
-use crate::test_database::{Place, TestDatabase};
+use super::test_database::{Place, TestDatabase};
 
 pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
     Run {

@@ -6,8 +6,8 @@ use cliq_model::{
 };
 use cliq_protocol::RunId;
 
-use crate::runs::new_run;
-use crate::test_database::Place;
+use super::runs::new_run;
+use super::test_database::Place;
 
 fn event(ts: &str, kind: &str) -> NewRunEvent {
     NewRunEvent::of_journal(ts.into(), kind.into(), "{}".into())

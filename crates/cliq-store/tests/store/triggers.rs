@@ -7,8 +7,8 @@ use cliq_model::{
 };
 use futures_util::future::join_all;
 
-use crate::runs::new_run;
-use crate::test_database::Place;
+use super::runs::new_run;
+use super::test_database::Place;
 
 const AT: &str = "2026-11-25T06:00:00.000Z";
 

@@ -23,8 +23,11 @@ use world::World;
 /// Schedules that each random team is run under.
 const SCHEDULES: usize = 50;
 
-fn cases(default: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+/// A tenth of the cases, unless all tests run (`./test --all`) or `PROPTEST_CASES` says otherwise.
+fn cases(all: u32) -> ProptestConfig {
+    let is_quick = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile != "ci");
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+    let cases = cases.unwrap_or(if is_quick { all / 10 } else { all });
     ProptestConfig { cases, max_shrink_iters: 4000, ..ProptestConfig::default() }
 }
 
