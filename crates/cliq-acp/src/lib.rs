@@ -1,1 +1,15 @@
 //! The Agent Client Protocol over standard input and output.
+//!
+//! - [`lines`] and [`rpc`] are the transport, for both directions: lines that keep their bytes, and JSON-RPC messages.
+//! - [`client`] drives agents: a pure machine, and a driver for tokio.
+//! - [`schema`] has the types of version 1 of the protocol.
+
+mod calls;
+pub mod client;
+pub mod lines;
+pub mod rpc;
+
+pub use agent_client_protocol_schema::v1 as schema;
+pub use calls::{Answered, Calls};
+pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
+pub use rpc::{Id, Incoming, InvalidReason, Message, RpcError};

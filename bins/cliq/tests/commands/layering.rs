@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-sandbox", &["cliq-protocol", "cliq-http"]),
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
-    ("cliq-acp", &[]),
+    ("cliq-acp", &["cliq-protocol", "cliq-fs"]),
     ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),

@@ -1,0 +1,3 @@
+//! Tests of the crate against recorded and misbehaving agents.
+
+mod records;
