@@ -76,7 +76,7 @@ fn files_are_read_in_parts() {
     for (arguments, note) in [
         (
             json!({"path": "bä.txt", "lines": 3}),
-            "`read_file` does not have: `lines`; it has: end_line, path, start_line",
+            "`read_file` does not have: `lines`; it has: path, start_line, end_line",
         ),
         (json!({"path": "bä.txt", "a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}), "`e` and 1 more"),
     ] {

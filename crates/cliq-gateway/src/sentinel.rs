@@ -112,7 +112,7 @@ mod tests {
             (
                 "implement-task-finished-w2-t3-p",
                 "{\"wave_number\":9,\"x\":1}",
-                "implement_task_finished p {\"task_number\":3,\"wave_number\":2,\"x\":1}",
+                "implement_task_finished p {\"wave_number\":2,\"x\":1,\"task_number\":3}",
             ),
             ("implement-finished-wave-1", "", "implement_finished wave-1 "),
             ("signal-verify_failed-7-my-plan", "no", "verify_failed my-plan {\"body\":\"no\"}"),

@@ -221,12 +221,13 @@ fn variables_of_another_repository_have_no_effect() {
         let other = Place::new("echo other > other");
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["--exact", "variables_of_another_repository_have_no_effect"])
+            .args(["--exact", "repositories::variables_of_another_repository_have_no_effect"])
             .env("CLIQ_TEST_INNER", "1");
         command.env("GIT_DIR", other.workspace.join(".git")).env("GIT_WORK_TREE", &other.workspace);
         command.env("GIT_INDEX_FILE", other.workspace.join(".git/index"));
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

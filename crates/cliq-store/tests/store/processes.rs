@@ -25,7 +25,7 @@ const BRIDGE_KILLS: usize = 200;
 
 fn start(role: &str, place: &TestDatabase, detail: &str) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "processes::a_process", "--ignored", "--nocapture", "--quiet"])
+        .args(["--exact", "store::processes::a_process", "--ignored", "--nocapture", "--quiet"])
         .env("CLIQ_TEST_ROLE", role)
         .env("CLIQ_TEST_HOME", place.path("home"))
         .env("CLIQ_TEST_URL", place.url().unwrap_or_default())
