@@ -8,7 +8,8 @@ use cliq_fs::{FsError, LockError};
 use cliq_lifecycle::{PlanState, StepError};
 use cliq_model::StoreError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, SteerError, TmuxError};
-use cliq_project::{InvalidTeam, PlanCommandError, ProjectError};
+use cliq_project::internals::PlanCommandError;
+use cliq_project::{InvalidTeam, ProjectError};
 use cliq_settings::SettingsError;
 use cliq_workflow::LoadError;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_project::SIGNAL_FILES;
+use cliq_project::internals::SIGNAL_FILES;
 use cliq_settings::{DatabaseSettings, Secret, Settings};
 use cliq_store::{Location, SqlStore};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_project::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
+use cliq_project::internals::{PageAddress, REVIEW_SOCKET, ReviewBackend, SocketReviews};
 use cliq_protocol::Timestamp;
 use cliq_review::{Review, ReviewId, Reviews, StoredReviews};
 use cliq_server::ReviewPages;
@@ -62,7 +62,7 @@ pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingRevi
         review.since,
         review.until
     )];
-    let kept = home.and_then(|home| cliq_project::kept_review(home, &review.id));
+    let kept = home.and_then(|home| cliq_project::internals::kept_review(home, &review.id));
     if let Some(kept) = &kept {
         let links = review.reviewers.iter().filter_map(|name| Some((name, kept.link(name)?)));
         lines.extend(links.map(|(name, link)| format!("{name}: {link}")));
@@ -156,8 +156,8 @@ impl ReviewBackend for MachineReviews {
 
 /// Cancels the reviews of earlier runs of a workspace, whose next run starts afresh: nothing waits for them any more.
 pub(crate) fn cancel_left_over(home: &Utf8Path, workspace: &Utf8Path) -> Result<(), Failure> {
-    let own = |kept: &cliq_project::KeptReview| kept.project == workspace && kept.server.is_none();
-    let kept: Vec<_> = cliq_project::kept_reviews(home).into_iter().filter(own).collect();
+    let own = |kept: &cliq_project::internals::KeptReview| kept.project == workspace && kept.server.is_none();
+    let kept: Vec<_> = cliq_project::internals::kept_reviews(home).into_iter().filter(own).collect();
     if kept.is_empty() {
         return Ok(());
     }

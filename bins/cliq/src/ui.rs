@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-pub(crate) use cliq_project::duration;
+pub(crate) use cliq_project::internals::duration;
 use cliq_protocol::without_credentials;
 
 pub(crate) const BOLD: Style = Style::new().bold();

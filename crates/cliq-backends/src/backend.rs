@@ -4,8 +4,8 @@ use std::any::Any;
 
 use async_trait::async_trait;
 use cliq_fs::clear_status;
-use tokio_util::sync::CancellationToken;
 
+use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{PriorState, RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
@@ -27,7 +27,7 @@ pub trait Backend: Send + Sync {
         &self,
         job: &RunJob,
         observer: &mut dyn RunObserver,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError>;
 
     /// Follows an active run to its end and passes its events to the monitor. `cancel` cancels the run. Returns `None` if the run was
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync {
         job: &RunJob,
         handle: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError>;
 
     /// Cancels the run. Returns after the request; [`Backend::follow`] reports the end.
@@ -77,7 +77,22 @@ impl RunHandle {
 }
 
 /// Runs a job to its end: adopts the run if it is active, starts it otherwise. Returns `None` if the run was cancelled before it
-/// started.
+/// started. The observer may be a closure that receives the events.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use cliq_backends::{Cancellation, InProcess, RunJob, run};
+/// use cliq_orchestrator::{Record, RunView};
+/// use cliq_project::{Environment, Host, Project};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let project = Project::open("/home/ada/shop".into(), host)?;
+/// let job = RunJob::builder(&project).build()?;
+/// let mut print = |record: &Record, _: &RunView| println!("{}", record.event.describe());
+/// let end = run(&InProcess, &job, &mut print, &Cancellation::new()).await?;
+/// assert!(end.is_some_and(|end| end.exit_code == 0));
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// Returns the reason if the run cannot be started or ended without its own doing.
@@ -85,7 +100,7 @@ pub async fn run(
     backend: &dyn Backend,
     job: &RunJob,
     observer: &mut dyn RunObserver,
-    cancel: &CancellationToken,
+    cancel: &Cancellation,
 ) -> Result<Option<RunEnd>, BackendError> {
     let prior = PriorState::read(job)?;
     let handle =

@@ -14,9 +14,9 @@ use cliq_orchestrator::{JournalFollower, JournalUpdate};
 use cliq_project::{Host, RunSpec, RunStart};
 use cliq_protocol::RunId;
 use tokio::process::{Child, Command};
-use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
+use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
@@ -26,16 +26,31 @@ use crate::spec_input::spec_input;
 /// Polling interval of the journal.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Backend of runs that work in a process of their own.
+/// Backend of runs that work in a process of their own, which outlives its parent.
+///
+/// ```
+/// use cliq_backends::ChildProcess;
+/// use cliq_project::{Environment, Host};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let backend = ChildProcess::new(host, "/var/log/cliq".into());
+/// let id = "0197e2c1-0000-7000-8000-000000000000".parse()?;
+/// assert_eq!(backend.log_of(&id), "/var/log/cliq/0197e2c1-0000-7000-8000-000000000000.log");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ChildProcess {
-    /// Host with the `cliq` program.
-    pub host: Host,
-    /// Directory of the logs, one file per run.
-    pub logs: Utf8PathBuf,
+    host: Host,
+    logs: Utf8PathBuf,
 }
 
 impl ChildProcess {
+    /// Creates the backend. `host` has the `cliq` program; `logs` is the directory of the logs, one file per run.
+    #[must_use]
+    pub fn new(host: Host, logs: Utf8PathBuf) -> Self {
+        Self { host, logs }
+    }
+
     /// Returns the log of a run.
     #[must_use]
     pub fn log_of(&self, run_id: &RunId) -> Utf8PathBuf {
@@ -68,6 +83,7 @@ impl ChildProcess {
     ///
     /// # Errors
     /// As for [`ChildProcess::spawn`].
+    #[doc(hidden)]
     pub fn spawn_follower(&self, workspace: &Utf8Path, run_id: &RunId) -> Result<Child, BackendError> {
         let arguments = ["--force", "--run-id", run_id.as_str()].map(str::to_owned);
         self.spawn_with(workspace, run_id, &arguments, Stdio::null())
@@ -90,7 +106,7 @@ impl ChildProcess {
             .env_remove("CLIQ_ADMIN_TOKEN")
             .env("NO_COLOR", "1")
             // Inputs come from callers.
-            .env(cliq_project::GUARD_INPUTS, "1")
+            .env(cliq_project::internals::GUARD_INPUTS, "1")
             .stdin(input)
             .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
@@ -157,7 +173,7 @@ impl Backend for ChildProcess {
         &self,
         job: &RunJob,
         _: &mut dyn RunObserver,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         if cancel.is_cancelled() {
             return Ok(None);
@@ -171,7 +187,7 @@ impl Backend for ChildProcess {
         job: &RunJob,
         mut handle: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
         let log = self.log_of(&job.run_id);
         let mut journal = JournalTail::new(job.dir(), &job.run_id);

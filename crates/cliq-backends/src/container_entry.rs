@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::IoContext;
-use cliq_project::{HANDOVER_LIMIT, Handover, Host};
+use cliq_project::Host;
+use cliq_project::internals::{HANDOVER_LIMIT, Handover};
 
 use crate::error::BackendError;
 use crate::spec_input::spec_input;

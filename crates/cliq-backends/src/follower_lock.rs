@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
-use tokio_util::sync::CancellationToken;
 
+use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 
 /// Polling interval for requests to cancel while a run is queued.
@@ -25,7 +25,7 @@ pub(crate) fn try_lock(dir: &CliqDir) -> Option<FollowerLock> {
 }
 
 /// Waits for a request to cancel: by `cliq cancel`, or by the token.
-pub(crate) async fn cancelled(dir: &CliqDir, cancel: &CancellationToken) {
+pub(crate) async fn cancelled(dir: &CliqDir, cancel: &Cancellation) {
     let by_command = async {
         while read_status(dir) != Some(PipelineStatus::Cancelled) {
             tokio::time::sleep(POLL).await;

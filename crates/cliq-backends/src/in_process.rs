@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use cliq_fs::ProjectLock;
 use cliq_project::RunOptions;
-use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
+use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
@@ -26,7 +26,7 @@ impl Backend for InProcess {
         &self,
         _: &RunJob,
         _: &mut dyn RunObserver,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         // The run works while it is followed: no other process executes it.
         Ok((!cancel.is_cancelled()).then(RunHandle::default))
@@ -37,16 +37,15 @@ impl Backend for InProcess {
         job: &RunJob,
         _: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
-        let mut options = RunOptions::default();
-        options.spec.clone_from(&job.spec);
-        options.run_id = Some(job.run_id.clone());
+        let options = RunOptions::new().with_spec(job.spec.clone()).with_run_id(job.run_id.clone());
         let mut plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
         plan.parks = job.mode.parks;
-        plan.records_commands = job.mode.a2a_events.is_some();
-        let (host, stop) = (job.project.host(), cancel.clone().cancelled_owned());
-        cliq_project::execute(plan, &job.start, host, stop, |record, _| monitor.record(record)).await?;
+        plan.records_commands = job.mode.instance_id.is_some();
+        let host = job.project.host();
+        cliq_project::execute(plan, &job.start, host, cancel.cancelled(), |record, _| monitor.record(record))
+            .await?;
         Ok(Some(monitor.recorded_end()))
     }
 

@@ -10,6 +10,7 @@
 //! here prints or reads the environment.
 
 mod backend;
+mod cancellation;
 mod child_process;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 mod container_entry;
@@ -28,19 +29,31 @@ mod run_mode;
 mod spec_input;
 
 pub use backend::{Backend, RunHandle, run};
-pub use child_process::{ChildProcess, is_alive, is_followed, is_project_busy, request_cancel};
-#[cfg(any(feature = "docker", feature = "kubernetes"))]
-pub use container_entry::enter;
+pub use cancellation::Cancellation;
+pub use child_process::ChildProcess;
 #[cfg(feature = "docker")]
 pub use docker::{Docker, DockerError};
 pub use error::BackendError;
 pub use in_process::InProcess;
 pub use kind::BackendKind;
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::{Kubernetes, KubernetesError, NotOnClaim, RIGHTS, Right};
+pub use kubernetes::{Kubernetes, KubernetesError, NotOnClaim};
 pub use monitor::{PARKED, RunEnd, RunMonitor, RunObserver};
-pub use run_job::{RunJob, last_run_id};
+pub use run_job::{RunJob, RunJobBuilder};
 pub use run_mode::RunMode;
+
+pub use cliq_project::{Environment, Host, Project, Record, RunSpec, RunStart, RunView, Settings};
+
+/// Items that other crates of cliq use. They are no part of the interface for embedders and change in any version.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::child_process::{is_alive, is_followed, is_project_busy, request_cancel};
+    #[cfg(any(feature = "docker", feature = "kubernetes"))]
+    pub use crate::container_entry::enter;
+    #[cfg(feature = "kubernetes")]
+    pub use crate::kubernetes::{RIGHTS, Right};
+    pub use crate::run_job::last_run_id;
+}
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -6,19 +6,25 @@ use cliq_protocol::Timestamp;
 
 use crate::run_job::RunJob;
 
-/// Receiver of a run's events, output and notices.
+/// Receiver of a run's events, output and notices. A closure that takes `&Record` and `&RunView` receives the events only.
 pub trait RunObserver: Send {
     /// Receives an event. `view` is the state after the event.
     fn record(&mut self, record: &Record, view: &RunView);
 
-    /// Receives a line that the run's `cliq` printed besides its events, such as a warning.
-    fn output(&mut self, line: &str);
+    /// Receives a line that the run's `cliq` printed besides its events, such as a warning. Ignored by default.
+    fn output(&mut self, _line: &str) {}
 
-    /// Receives a notice of the backend, such as the reason why a run is waiting.
-    fn notice(&mut self, text: &str);
+    /// Receives a notice of the backend, such as the reason why a run is waiting. Ignored by default.
+    fn notice(&mut self, _text: &str) {}
 
-    /// Receives a warning of the backend.
-    fn warning(&mut self, text: &str);
+    /// Receives a warning of the backend. Ignored by default.
+    fn warning(&mut self, _text: &str) {}
+}
+
+impl<F: FnMut(&Record, &RunView) + Send> RunObserver for F {
+    fn record(&mut self, record: &Record, view: &RunView) {
+        self(record, view);
+    }
 }
 
 /// End of a run.

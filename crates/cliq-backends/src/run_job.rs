@@ -11,7 +11,22 @@ use cliq_workflow::ValidatedWorkflow;
 use crate::run_mode::{RunMode, words};
 
 /// Run for a backend: its project, its arguments, and what it needs of this host.
+///
+/// ```no_run
+/// use cliq_backends::RunJob;
+/// use cliq_project::{Environment, Host, Project, RunSpec, RunStart};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let project = Project::open("/home/ada/shop".into(), host)?;
+/// let job = RunJob::builder(&project)
+///     .with_start(RunStart::Fresh)
+///     .with_spec(RunSpec { max_parallel: Some(2), ..RunSpec::default() })
+///     .build()?;
+/// println!("run {}", job.run_id);
+/// # Ok::<(), cliq_project::ProjectError>(())
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunJob {
     /// Project of the run.
     pub project: Project,
@@ -42,31 +57,21 @@ enum Work {
 }
 
 impl RunJob {
-    /// Describes a run of the project's assembled team. `active` is the id of a run that is active already.
-    ///
-    /// # Errors
-    /// Returns an error if the journal of the last run cannot be read.
-    pub fn new(
-        project: &Project,
-        workflow: ValidatedWorkflow,
-        settings: &Settings,
-        start: RunStart,
-        spec: RunSpec,
-        run_id: Option<RunId>,
-        active: Option<RunId>,
-    ) -> Result<Self, ProjectError> {
-        let is_active = active.is_some();
-        let run_id = match (active.or(run_id), &start) {
-            (Some(id), _) => id,
-            (None, RunStart::Resume { .. }) => last_run_id(project)?.unwrap_or_else(cliq_fs::new_run_id),
-            (None, RunStart::Fresh | RunStart::Changed) => cliq_fs::new_run_id(),
-        };
-        let (project, settings) = (project.clone(), settings.clone());
-        let mode = RunMode::default();
-        Ok(Self { project, workflow, settings, run_id, is_active, start, spec, mode, work: Work::Run })
+    /// Returns a builder for a run of the project's assembled team.
+    pub fn builder(project: &Project) -> RunJobBuilder {
+        RunJobBuilder {
+            project: project.clone(),
+            team: None,
+            start: RunStart::Fresh,
+            spec: RunSpec::default(),
+            mode: RunMode::default(),
+            run_id: None,
+            active: None,
+        }
     }
 
     /// Describes the run of another command of `cliq`, which a container or Job executes. `arguments` receives the run id.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_command(
         project: &Project,
@@ -142,6 +147,77 @@ impl RunJob {
             Work::Run => self.project.paths_for_container(),
             Work::Command { paths, .. } => paths.clone(),
         }
+    }
+}
+
+/// Builder of a [`RunJob`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct RunJobBuilder {
+    project: Project,
+    team: Option<(ValidatedWorkflow, Settings)>,
+    start: RunStart,
+    spec: RunSpec,
+    mode: RunMode,
+    run_id: Option<RunId>,
+    active: Option<RunId>,
+}
+
+impl RunJobBuilder {
+    /// Sets the assembled team and the settings of the project, if they are loaded already.
+    pub fn with_team(mut self, workflow: ValidatedWorkflow, settings: Settings) -> Self {
+        self.team = Some((workflow, settings));
+        self
+    }
+
+    /// Sets the start or resumption. Default: [`RunStart::Fresh`].
+    pub fn with_start(mut self, start: RunStart) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets the description of the run.
+    pub fn with_spec(mut self, spec: RunSpec) -> Self {
+        self.spec = spec;
+        self
+    }
+
+    /// Sets the behaviour of the process of the run.
+    pub fn with_mode(mut self, mode: RunMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets the id of the run. A run of this id begins once only.
+    pub fn with_run_id(mut self, run_id: impl Into<Option<RunId>>) -> Self {
+        self.run_id = run_id.into();
+        self
+    }
+
+    /// Sets the id of a run that is active already, which is then only followed.
+    pub fn with_active(mut self, active: impl Into<Option<RunId>>) -> Self {
+        self.active = active.into();
+        self
+    }
+
+    /// Returns the job.
+    ///
+    /// # Errors
+    /// Returns an error if the project has no assembled team, the team or the settings have errors, or the journal of the run to
+    /// resume cannot be read.
+    pub fn build(self) -> Result<RunJob, ProjectError> {
+        let Self { project, team, start, spec, mode, run_id, active } = self;
+        let (workflow, settings) = match team {
+            Some(team) => team,
+            None => (project.workflow()?, project.settings()?),
+        };
+        let is_active = active.is_some();
+        let run_id = match (active.or(run_id), &start) {
+            (Some(id), _) => id,
+            (None, RunStart::Resume { .. }) => last_run_id(&project)?.unwrap_or_else(cliq_fs::new_run_id),
+            (None, RunStart::Fresh | RunStart::Changed) => cliq_fs::new_run_id(),
+        };
+        Ok(RunJob { project, workflow, settings, run_id, is_active, start, spec, mode, work: Work::Run })
     }
 }
 

@@ -5,10 +5,12 @@ use std::fs;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
-use cliq_backends::{Backend, BackendError, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run};
+use cliq_backends::{
+    Backend, BackendError, Cancellation, RunEnd, RunHandle, RunJob, RunMonitor, RunObserver, run,
+};
 use cliq_orchestrator::{Record, RunView};
-use cliq_project::{Environment, Host, Project, RunSpec, RunStart, write_files};
-use tokio_util::sync::CancellationToken;
+use cliq_project::internals::write_files;
+use cliq_project::{Environment, Host, Project};
 
 const LINES: [&str; 2] = [
     r#"{"ts":"2026-01-01T00:00:00.000Z","event":"run_started","version":1,"run_id":"RUN","team":"@a/b","cliq_version":"0","pid":1}"#,
@@ -28,7 +30,7 @@ impl Backend for Quick {
         &self,
         job: &RunJob,
         _: &mut dyn RunObserver,
-        _: &CancellationToken,
+        _: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         let text = LINES.map(|line| line.replace("RUN", job.run_id.as_str()) + "\n").concat();
         fs::write(job.dir().journal(), text).unwrap();
@@ -40,7 +42,7 @@ impl Backend for Quick {
         job: &RunJob,
         _: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        _: &CancellationToken,
+        _: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
         for line in fs::read_to_string(job.dir().journal()).unwrap().lines() {
             monitor.line(true, line);
@@ -53,18 +55,6 @@ impl Backend for Quick {
     }
 }
 
-#[derive(Default)]
-struct Seen(usize);
-
-impl RunObserver for Seen {
-    fn record(&mut self, _: &Record, _: &RunView) {
-        self.0 += 1;
-    }
-    fn output(&mut self, _: &str) {}
-    fn notice(&mut self, _: &str) {}
-    fn warning(&mut self, _: &str) {}
-}
-
 #[tokio::test]
 async fn events_before_the_follower_are_passed_on() {
     let place = tempfile::tempdir().unwrap();
@@ -74,10 +64,9 @@ async fn events_before_the_follower_are_passed_on() {
     write_files(&dir.join("team"), [&("team.yml", team)]).unwrap();
     let project = Project::init_for_run(dir, Host::new(Environment::new([]), "cliq".into())).unwrap();
     project.assemble(dir.join("team").as_str()).unwrap();
-    let (workflow, settings) = (project.workflow().unwrap(), project.settings().unwrap());
-    let (start, spec) = (RunStart::Fresh, RunSpec::default());
-    let job = RunJob::new(&project, workflow, &settings, start, spec, None, None).unwrap();
-    let mut seen = Seen::default();
-    run(&Quick, &job, &mut seen, &CancellationToken::new()).await.unwrap();
-    assert_eq!(seen.0, 2, "the start and the end of the run");
+    let job = RunJob::builder(&project).build().unwrap();
+    let mut seen = 0;
+    let mut observer = |_: &Record, _: &RunView| seen += 1;
+    run(&Quick, &job, &mut observer, &Cancellation::new()).await.unwrap();
+    assert_eq!(seen, 2, "the start and the end of the run");
 }

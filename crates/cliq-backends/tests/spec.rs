@@ -15,14 +15,14 @@ async fn process_reads_the_description_from_its_input() {
     fs::write(&program, "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" > arguments\ncat > input\n")
         .unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let backend = ChildProcess { host: Host::new(Environment::new([]), program), logs: dir.join("logs") };
+    let backend = ChildProcess::new(Host::new(Environment::new([]), program), dir.join("logs"));
     let spec = RunSpec {
         title: Some("-x \"quoted\"".to_owned()),
         inputs: [("who".to_owned(), "a\nsecret=1".repeat(20_000))].into(),
         max_parallel: Some(3),
         ..RunSpec::default()
     };
-    let mode = RunMode { parks: true, a2a_events: None };
+    let mode = RunMode::default().with_parking(true);
     let mut child = backend.spawn(dir, &"some-id".parse().unwrap(), &RunStart::Fresh, &spec, &mode).unwrap();
     assert!(child.wait().await.unwrap().success());
     let arguments = fs::read_to_string(dir.join("arguments")).unwrap();

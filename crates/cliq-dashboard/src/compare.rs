@@ -94,7 +94,7 @@ fn cell(phase: Option<&Value>) -> Markup {
     let used = tokens("tokens_in") + tokens("tokens_out");
     html! {
         (badge(phase["status"].as_str().unwrap_or_default())) " "
-        (cliq_project::duration(phase["duration_ms"].as_i64().unwrap_or(0)))
+        (cliq_project::internals::duration(phase["duration_ms"].as_i64().unwrap_or(0)))
         @let rounds = phase["iterations"].as_u64().unwrap_or(0);
         @if rounds > 1 { ", " (rounds) " rounds" }
         @if used > 0 { ", " @if is_estimated(&phase["usage"]) { "≈" } (count(used)) " tokens" }
@@ -108,7 +108,7 @@ fn difference(a: Option<&Value>, b: Option<&Value>) -> String {
     let millis = |phase: &Value| phase["duration_ms"].as_i64().unwrap_or(0);
     let change = millis(b) - millis(a);
     let sign = if change < 0 { "−" } else { "+" };
-    let mut text = format!("{sign}{}", cliq_project::duration(change.abs()));
+    let mut text = format!("{sign}{}", cliq_project::internals::duration(change.abs()));
     if let (Some(a), Some(b)) = (a["usage"]["cost_usd"].as_f64(), b["usage"]["cost_usd"].as_f64()) {
         let sign = if b < a { "−" } else { "+" };
         text = format!("{text}, {sign}${:.4}", (b - a).abs());

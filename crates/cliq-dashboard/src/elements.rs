@@ -1,11 +1,11 @@
 //! Parts of pages: badges, times, amounts.
 
 use cliq_model::{Caveat, RunState, RunTotals};
-use cliq_project::duration;
+use cliq_project::internals::duration;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 
 use crate::icons::Icon;
 use crate::text::shown;

@@ -95,7 +95,7 @@ fn detail(view: &Value) -> String {
     }
     let millis = view["duration_ms"].as_i64().unwrap_or(0);
     let since = view["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
-    let took = cliq_project::duration(millis + since);
+    let took = cliq_project::internals::duration(millis + since);
     if rounds > 1 { format!("{took} · round {rounds}") } else { took }
 }
 

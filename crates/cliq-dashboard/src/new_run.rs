@@ -224,5 +224,5 @@ fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
         },
         sandbox: None,
     };
-    Ok(NewRun { spec, instance: text("instance"), keep_workspace: false, caller })
+    Ok(NewRun::new(spec).with_instance(text("instance")).with_caller(caller))
 }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use camino::Utf8Path;
-use cliq_project::image_type;
+use cliq_project::internals::image_type;
 use maud::{Markup, html};
 
 use crate::markdown;

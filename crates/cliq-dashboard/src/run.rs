@@ -30,7 +30,7 @@ use crate::markdown;
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
-use cliq_supervisor::check_phase;
+use cliq_supervisor::internals::check_phase;
 use cliq_web::Core;
 use cliq_web::Problem;
 use cliq_web::{Form, HandoffSummary, Path, Query, RunDocument, find_run};
@@ -241,7 +241,7 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
             td { (phase_state(phase)) }
             td { (text("type")) @if phase["support"] == true { " (support)" } }
             td.number data-label="rounds" { (phase["iterations"].as_u64().unwrap_or(0)) }
-            td.number data-label="took" { (cliq_project::duration(millis + since)) }
+            td.number data-label="took" { (cliq_project::internals::duration(millis + since)) }
             td.number data-label="used" { @if used > 0 { @if is_estimated(&phase["usage"]) { "≈" } (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
                 (folded(text("message")))

@@ -16,7 +16,7 @@ use crate::elements::{ago, empty, folded, progress, state, took, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::Core;
 use cliq_web::{Form, Problem, Query, RunSummary, list_runs};
 

@@ -1,7 +1,7 @@
 //! Runs of a team: how often it succeeds, how long it takes, what it costs.
 
 use cliq_model::{Run, RunFilter, RunState};
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Core, Problem};
 use maud::{Markup, html};
 
@@ -83,7 +83,7 @@ pub(super) fn facts(figures: &TeamFigures) -> Markup {
         p.facts {
             @if figures.ended == 0 { span { "No run of it has ended yet." } } @else {
                 span { (figures.completed) " of " (figures.ended) " runs completed (" (figures.completed * 100 / figures.ended) " %)" }
-                @if let Some(millis) = figures.duration_ms { span { "median " (cliq_project::duration(millis)) } }
+                @if let Some(millis) = figures.duration_ms { span { "median " (cliq_project::internals::duration(millis)) } }
                 @if let Some(cost) = figures.cost_usd { span { "median $" (format!("{cost:.4}")) } }
                 @if let Some(rounds) = figures.rounds { span { (format!("{rounds:.1}")) " rounds per gate" } }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_model::{Scope, Token};
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Core, Form, Path, Problem, create_token};
 use maud::{Markup, html};
 

@@ -13,7 +13,7 @@ use crate::chart::{Bar, bars, columns};
 use crate::elements::{count, empty};
 use crate::page::{Page, show};
 use crate::visitor::Visitor;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Core, Query};
 
 /// Spans of days that can be chosen.

@@ -17,7 +17,7 @@ use crate::text::shown;
 use crate::visitor::Visitor;
 use cliq_model::Run;
 use cliq_project::Project;
-use cliq_supervisor::workspace_files;
+use cliq_supervisor::internals::workspace_files;
 use cliq_web::{Core, Problem};
 use cliq_web::{FileEntry, FileKind, Path, Query, list_directory};
 

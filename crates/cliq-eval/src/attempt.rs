@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cliq_backends::{BackendError, ChildProcess, RunEnd, RunJob, RunObserver};
+use cliq_backends::{BackendError, Cancellation, ChildProcess, RunEnd, RunJob};
 use cliq_fs::PipelineStatus;
 use cliq_model::{RunTotals, TrialRow};
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
@@ -165,7 +165,7 @@ impl Workshop {
     }
 
     fn backend(&self) -> ActiveRuns {
-        ActiveRuns(ChildProcess { host: self.host.clone(), logs: self.dir.logs() })
+        ActiveRuns(ChildProcess::new(self.host.clone(), self.dir.logs()))
     }
 
     /// Runs an order to its end. A run that is active is adopted, an interrupted one resumed, and one that has ended is not repeated.
@@ -187,11 +187,15 @@ impl Workshop {
             let start = if has_started { RunStart::Resume { from: None } } else { RunStart::Fresh };
             let spec = order.spec.clone();
             let spec = if has_started { spec.for_resumption() } else { spec };
-            let (workflow, settings) = (order.project.workflow()?, order.project.settings()?);
-            let (id, active) = (Some(order.run_id.clone()), is_active.then(|| order.run_id.clone()));
-            let job = RunJob::new(order.project, workflow, &settings, start, spec, id, active)?;
-            let cancel = stop.child_token();
-            let mut silent = Silent;
+            let job = RunJob::builder(order.project)
+                .with_start(start)
+                .with_spec(spec)
+                .with_run_id(order.run_id.clone())
+                .with_active(is_active.then(|| order.run_id.clone()))
+                .build()?;
+            let cancel = Cancellation::from(stop.child_token());
+            // The journal contains the events.
+            let mut silent = |_: &Record, _: &RunView| {};
             let running = cliq_backends::run(&backend.0, &job, &mut silent, &cancel);
             tokio::pin!(running);
             let end: Result<Option<RunEnd>, BackendError> = tokio::select! {
@@ -302,18 +306,8 @@ struct ActiveRuns(ChildProcess);
 
 impl ActiveRuns {
     fn is_active(&self, run_id: &RunId) -> bool {
-        cliq_backends::is_alive(&self.0.log_of(run_id))
+        cliq_backends::internals::is_alive(&self.0.log_of(run_id))
     }
-}
-
-/// Observer that ignores events: the journal contains them.
-struct Silent;
-
-impl RunObserver for Silent {
-    fn record(&mut self, _: &Record, _: &RunView) {}
-    fn output(&mut self, _: &str) {}
-    fn notice(&mut self, _: &str) {}
-    fn warning(&mut self, _: &str) {}
 }
 
 fn spec_of(variant: &Variant, case: &Case, title: String) -> RunSpec {

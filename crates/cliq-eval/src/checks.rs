@@ -133,7 +133,7 @@ pub(crate) async fn check_command(
     let file = File::create(log).at("create", log)?;
     let other = file.try_clone().at("open", log)?;
     let mut shell = Command::new("sh");
-    cliq_orchestrator::leave_terminal(shell.as_std_mut()).at("start sh for", workspace)?;
+    cliq_orchestrator::internals::leave_terminal(shell.as_std_mut()).at("start sh for", workspace)?;
     let started = shell
         .args(["-c", command])
         .current_dir(workspace)

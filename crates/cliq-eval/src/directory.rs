@@ -140,7 +140,10 @@ impl EvaluationDir {
         copy_tree(&self.trial(number), &place, &|_| true)?;
         remove(&place.join(".cliq"))?;
         let team = self.root.join("judges").join(format!("{number}.{check}.team"));
-        cliq_project::write_files(&team, [&("team.yml", JUDGE_TEAM), &("roles/judge.md", JUDGE_ROLE)])?;
+        cliq_project::internals::write_files(
+            &team,
+            [&("team.yml", JUDGE_TEAM), &("roles/judge.md", JUDGE_ROLE)],
+        )?;
         let project = Project::init_for_run(&place, host.clone())?;
         if let (Some(agent), Some(model)) = (&judge.agent, &judge.model) {
             cliq_settings::set(&project.dir().settings(), &format!("agents.{agent}.model"), model)?;

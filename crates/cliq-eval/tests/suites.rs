@@ -7,7 +7,8 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_eval::EXAMPLES;
 use cliq_eval::suite::{CheckKind, SuiteCheck, field_list, read_suite, suite_schema};
-use cliq_project::{Environment, Host, write_files};
+use cliq_project::internals::write_files;
+use cliq_project::{Environment, Host};
 
 fn host() -> Host {
     Host::new(Environment::new([]), "cliq".into())

@@ -13,6 +13,7 @@ use ureq::{Agent, Body, ResponseExt, SendBody};
 use crate::guard::Guard;
 use crate::request::{Content, Repeat, Request};
 use crate::retry::{CallError, refusal, retry_until};
+use crate::size::size;
 
 /// User agent of the client.
 const USER_AGENT: &str = concat!("cliq/", env!("CARGO_PKG_VERSION"));
@@ -343,20 +344,4 @@ pub(crate) fn check_encoding(request: &Request, headers: &HeaderMap) -> Result<(
 
 pub(crate) fn too_long(who: &str, limit: u64) -> CallError {
     CallError::permanent(format!("{who} sent more than {} and was stopped", size(limit)))
-}
-
-/// A size for people: `64 MiB`, `1.5 GiB`.
-#[must_use]
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if value.fract() < 0.05 || unit == 0 {
-        format!("{value:.0} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }

@@ -29,8 +29,9 @@ pub enum RunOrigin {
     Server,
     /// A person started it in a registered project by `cliq run`. The server follows it.
     Project,
-    /// A caller of A2A asked for it: it is a task.
-    A2a,
+    /// Another agent delegated it, as a task of A2A.
+    #[serde(rename = "a2a")]
+    Delegated,
     /// A trial of an evaluation, started by `cliq eval`.
     Evaluation,
     /// A trigger fired (docs/triggers.md).
@@ -44,7 +45,7 @@ impl RunOrigin {
         match self {
             Self::Server => "server",
             Self::Project => "project",
-            Self::A2a => "a2a",
+            Self::Delegated => "a2a",
             Self::Evaluation => "evaluation",
             Self::Trigger => "trigger",
         }
@@ -53,7 +54,7 @@ impl RunOrigin {
     /// The origin that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Server, Self::Project, Self::A2a, Self::Evaluation, Self::Trigger]
+        [Self::Server, Self::Project, Self::Delegated, Self::Evaluation, Self::Trigger]
             .into_iter()
             .find(|origin| origin.as_str() == text)
     }

@@ -49,7 +49,7 @@ fn run_of_a_person_is_not_woken() {
 #[test]
 fn woken_run_is_resumed_in_its_turn() {
     for (cause, by) in [(Cause::Review { review: "r1".into() }, "review"), (Cause::Time, "time")] {
-        let change = wake(parked(run(RunOrigin::A2a)).run, cause.clone(), NOW).unwrap();
+        let change = wake(parked(run(RunOrigin::Delegated)).run, cause.clone(), NOW).unwrap();
         assert_eq!(change.run.life.state, RunState::Queued);
         assert!(change.run.life.resume && change.run.life.parked);
         assert_eq!((change.run.wake_at.as_deref(), change.run.woken_at.as_deref()), (None, Some(NOW)));

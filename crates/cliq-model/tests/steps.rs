@@ -187,7 +187,7 @@ fn run_ids_are_hyphenated_lower_case_uuids() {
 
 #[test]
 fn runs_of_people_belong_to_their_project() {
-    assert!(RunOrigin::Server.is_started_by_server() && RunOrigin::A2a.is_started_by_server());
+    assert!(RunOrigin::Server.is_started_by_server() && RunOrigin::Delegated.is_started_by_server());
     assert!(!RunOrigin::Project.is_started_by_server());
     let mut run = run(RunOrigin::Project);
     assert!(run.has_own_workspace());
@@ -224,7 +224,7 @@ fn words_of_stored_values_are_fixed() {
     let origins = [
         (RunOrigin::Server, "server"),
         (RunOrigin::Project, "project"),
-        (RunOrigin::A2a, "a2a"),
+        (RunOrigin::Delegated, "a2a"),
         (RunOrigin::Evaluation, "evaluation"),
     ];
     check(&origins, RunOrigin::as_str, RunOrigin::parse);

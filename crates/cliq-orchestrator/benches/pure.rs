@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cliq_fs::SignalTail;
-use cliq_orchestrator::{Effect, Input, Limits, Pipeline, ValidatedWorkflow};
+use cliq_orchestrator::ValidatedWorkflow;
+use cliq_orchestrator::internals::{Effect, Input, Limits, Pipeline};
 use cliq_workflow::{NoFiles, check};
 
 fn main() {

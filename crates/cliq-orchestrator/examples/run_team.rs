@@ -12,8 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut plan = RunPlan::new(CliqDir::create(workspace.as_str().into())?, workflow);
     for (name, agent) in &plan.workflow.agents.clone() {
         let program = team.dir().join(&agent.entry).canonicalize_utf8()?;
-        let command = AgentCommand::new(program).with_needed_env(&agent.env);
-        plan.agents = plan.agents.with(name, command);
+        plan = plan.with_agent(name, AgentCommand::new(program).with_needed_env(&agent.env));
     }
     let mut run = Run::start(plan, &|variable| std::env::var_os(variable).is_some())?;
     while let Some(record) = run.next().await {
@@ -21,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let view = run.finish().await;
     for phase in &view.phases {
-        println!("{}: {:?} after {} ms", phase.name, phase.status, phase.duration_ms);
+        println!("{}: {} after {} ms", phase.name, phase.status.as_str(), phase.duration_ms);
     }
     if view.completed() { Ok(()) } else { Err(view.reason.unwrap_or_default().into()) }
 }

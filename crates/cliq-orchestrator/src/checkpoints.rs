@@ -4,6 +4,7 @@ use cliq_protocol::{PhaseKind, PhaseName, RunId};
 
 /// Activation around which a checkpoint is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckpointOf {
     /// Id of the run.
     pub run_id: RunId,

@@ -11,6 +11,7 @@ use crate::launcher::Job;
 
 /// Process of a phase that is about to start.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PhaseProcess<'a> {
     /// Its phase.
     pub phase: &'a Phase,

@@ -13,6 +13,7 @@ use crate::phase_status::PhaseStatus;
 
 /// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Job {
     /// Title for people: a phase, or a phase and a command.
     pub title: String,
@@ -28,6 +29,48 @@ pub struct Job {
     pub stdin: Option<Utf8PathBuf>,
     /// File for the output, created with the first byte.
     pub log: Utf8PathBuf,
+}
+
+impl Job {
+    /// Returns a job without arguments, variables and input.
+    #[must_use]
+    pub fn new(
+        title: impl Into<String>,
+        program: impl Into<String>,
+        dir: Utf8PathBuf,
+        log: Utf8PathBuf,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            dir,
+            stdin: None,
+            log,
+        }
+    }
+
+    /// Sets the arguments.
+    #[must_use]
+    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args = args.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets a variable on top of the orchestrator's own environment.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the file for standard input.
+    #[must_use]
+    pub fn with_stdin(mut self, file: Utf8PathBuf) -> Self {
+        self.stdin = Some(file);
+        self
+    }
 }
 
 /// End of a job.
@@ -60,11 +103,20 @@ impl std::fmt::Display for Exit {
 /// A job that cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}: {source}")]
+#[non_exhaustive]
 pub struct LaunchError {
     /// The program.
     pub program: String,
     /// Error of the system.
     pub source: io::Error,
+}
+
+impl LaunchError {
+    /// Returns the error of a program that the system did not start.
+    #[must_use]
+    pub fn new(program: impl Into<String>, source: io::Error) -> Self {
+        Self { program: program.into(), source }
+    }
 }
 
 /// Starts jobs.

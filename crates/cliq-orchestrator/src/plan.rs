@@ -1,5 +1,7 @@
 //! Plan of a run and its checks: every failure that can be known is found before the first agent starts.
 
+mod builder;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +45,29 @@ impl Default for Timing {
     }
 }
 
+impl Timing {
+    /// Sets the deadline of a phase.
+    #[must_use]
+    pub fn with_phase_timeout(mut self, timeout: Duration) -> Self {
+        self.phase_timeout = timeout;
+        self
+    }
+
+    /// Sets the deadline of a gate's agent.
+    #[must_use]
+    pub fn with_gate_agent_timeout(mut self, timeout: Duration) -> Self {
+        self.gate_agent_timeout = timeout;
+        self
+    }
+
+    /// Sets the grace period after a request to end, before a process is killed.
+    #[must_use]
+    pub fn with_kill_grace(mut self, grace: Duration) -> Self {
+        self.kill_grace = grace;
+        self
+    }
+}
+
 /// Failures that a run's records survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -65,6 +90,7 @@ const REVIEW_AGENT: &str = "hug";
 
 /// Run that contains this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parent {
     /// The phase that the run is for. What the team hands over at its end goes to a channel with this name's.
     pub phase: PhaseName,
@@ -72,8 +98,17 @@ pub struct Parent {
     pub path: String,
 }
 
+impl Parent {
+    /// Returns the parent of the run of a team phase.
+    #[must_use]
+    pub fn new(phase: PhaseName, path: impl Into<String>) -> Self {
+        Self { phase, path: path.into() }
+    }
+}
+
 /// Phases that a new run keeps from the last one.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct KeptWork {
     /// The last run, whose files are in `.cliq/history/<run_id>/` once the new one begins.
     pub run_id: RunId,
@@ -81,7 +116,36 @@ pub struct KeptWork {
     pub phases: Vec<KeptPhase>,
 }
 
-/// Everything that a run is made from.
+impl KeptWork {
+    /// Returns the phases that a new run keeps from a run.
+    #[must_use]
+    pub fn new(run_id: RunId, phases: Vec<KeptPhase>) -> Self {
+        Self { run_id, phases }
+    }
+}
+
+/// Everything that a run is made from. It is made of a validated workflow, and [`crate::Run::start`] checks the rest.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use cliq_orchestrator::{AgentCommand, CliqDir, RunPlan, TeamFolder, Timing};
+///
+/// # let place = tempfile::tempdir()?;
+/// # let workspace = camino::Utf8Path::from_path(place.path()).ok_or("not UTF-8")?;
+/// std::fs::write(
+///     workspace.join("team.yml"),
+///     "name: '@a/team'\nphases:\n  - {name: build, type: standard, agent: builder}\n",
+/// )?;
+/// let workflow = TeamFolder::load(workspace)?.check().workflow.ok_or("the team has errors")?;
+/// let plan = RunPlan::new(CliqDir::create(workspace)?, workflow)
+///     .with_agent("builder", AgentCommand::new("/usr/local/bin/builder").with_needed_env(["BUILD_KEY"]))
+///     .with_timing(Timing::default().with_phase_timeout(Duration::from_secs(60)))
+///     .with_max_parallel(2);
+/// let problems = plan.check(&|variable| variable != "BUILD_KEY").unwrap_err();
+/// assert!(problems.to_string().contains("BUILD_KEY"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[non_exhaustive]
 pub struct RunPlan {
     /// The project.
@@ -146,11 +210,20 @@ pub struct RunPlan {
 
 /// A recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recipient {
     /// The agent that delivers.
     pub agent: String,
     /// Destination in the terms of the agent.
     pub channel: String,
+}
+
+impl Recipient {
+    /// Returns a recipient: an agent, and a destination in its terms.
+    #[must_use]
+    pub fn new(agent: impl Into<String>, channel: impl Into<String>) -> Self {
+        Self { agent: agent.into(), channel: channel.into() }
+    }
 }
 
 /// Reason why a run cannot begin. One line per problem, each with its remedy.

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cliq_orchestrator::{
-    Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, PipelineStatus, Report,
-};
+use cliq_orchestrator::PipelineStatus;
+use cliq_orchestrator::internals::{Amount, Effect, Input, Limits, PhaseState, PhaseWait, Pipeline, Report};
 use cliq_protocol::{Budget, CommandResult};
 use cliq_workflow::{NoFiles, PhaseId, check};
 use serde_json::json;

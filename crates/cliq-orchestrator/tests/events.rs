@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use cliq_orchestrator::internals::Input;
 use cliq_orchestrator::{
-    DecisionKind, Input, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason,
-    ValidatedWorkflow,
+    DecisionKind, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason, ValidatedWorkflow,
 };
 use cliq_protocol::{
     Budget, CommandResult, Form, Limited, PhaseName, RunId, Timestamp, Usage, WaitingReview, WireTime,
@@ -23,11 +23,10 @@ fn events_are_pinned() {
     let verdict = cliq_protocol::Verdict::route(name("dev"), "red");
     let mut failed = CommandResult::new("tests", false);
     failed.exit_code = Some(1);
-    let budgets = RecordedBudgets {
-        run: Budget { tokens: Some(1000), usd: Some(2.5) },
-        phases: [(name("dev"), Budget { tokens: Some(10), usd: None })].into(),
-        models: vec![name("dev")],
-    };
+    let mut budgets = RecordedBudgets::default();
+    budgets.run = Budget { tokens: Some(1000), usd: Some(2.5) };
+    budgets.phases = [(name("dev"), Budget { tokens: Some(10), usd: None })].into();
+    budgets.models = vec![name("dev")];
     let events = [
         RunEvent::RunStarted {
             version: 1,
@@ -207,7 +206,7 @@ fn events_are_pinned() {
     ];
     let mut text = String::new();
     for event in events {
-        let record = Record { ts: Timestamp::from_unix_millis(1_780_034_654_222).into(), event };
+        let record = Record::new(Timestamp::from_unix_millis(1_780_034_654_222), event);
         let line = record.encode();
         assert_eq!(Record::decode(&line).unwrap(), record);
         let _ = writeln!(text, "{}    {}", String::from_utf8(line).unwrap(), record.event.describe());
@@ -220,8 +219,7 @@ fn the_view_counts_time_and_iterations() {
     let workflow = fixed("  phases:\n    - {name: dev, type: standard}\n");
     let mut view = RunView::new(&workflow);
     let dev = PhaseName::parse("dev").unwrap();
-    let mut at =
-        |ms: i64, event: RunEvent| view.apply(&Record { ts: Timestamp::from_unix_millis(ms).into(), event });
+    let mut at = |ms: i64, event: RunEvent| view.apply(&Record::new(Timestamp::from_unix_millis(ms), event));
     let started = || RunEvent::PhaseStarted {
         phase: dev.clone(),
         kind: cliq_protocol::PhaseKind::Standard,
@@ -241,7 +239,7 @@ fn the_view_sums_usage_over_activations() {
     let mut view = RunView::new(&workflow);
     let dev = PhaseName::parse("dev").unwrap();
     assert_eq!(view.usage(), None);
-    let mut apply = |event| view.apply(&Record { ts: Timestamp::UNIX_EPOCH.into(), event });
+    let mut apply = |event| view.apply(&Record::new(Timestamp::UNIX_EPOCH, event));
     let usage = |tokens_in| RunEvent::UsageReported {
         phase: dev.clone(),
         usage: Usage { tokens_in, cost_usd: Some(0.5), ..Usage::default() },

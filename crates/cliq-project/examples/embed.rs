@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let host = Host::new(Environment::of_process(), cliq.into());
     let project = Project::open(workspace.as_str().into(), host.clone())?;
-    let plan = project.run_plan(&RunOptions::default())?;
+    let plan = project.run_plan(&RunOptions::new())?;
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let view = execute(plan, &RunStart::Fresh, &host, interrupted, |record, _| {
         println!("{} {}", record.ts, record.event.describe());

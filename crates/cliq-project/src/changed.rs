@@ -52,7 +52,7 @@ impl Comparison {
     /// Returns what a run keeps, for [`RunPlan::kept`].
     #[must_use]
     pub fn kept(&self) -> KeptWork {
-        KeptWork { run_id: self.run_id.clone(), phases: self.kept.clone() }
+        KeptWork::new(self.run_id.clone(), self.kept.clone())
     }
 }
 

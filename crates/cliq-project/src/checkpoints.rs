@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
-use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal, repositories};
+use cliq_orchestrator::internals::repositories;
+use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal};
 use cliq_protocol::{RunId, Timestamp};
 use cliq_settings::{CheckpointSettings, Settings};
 

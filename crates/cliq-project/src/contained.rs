@@ -37,6 +37,7 @@ impl Project {
     ///
     /// # Errors
     /// No team is assembled, or it has errors.
+    #[doc(hidden)]
     pub fn variables_for_container(&self) -> Result<BTreeMap<String, String>, ProjectError> {
         let mut names: BTreeSet<String> =
             cliq_agents::variables().iter().map(|name| (*name).to_owned()).collect();
@@ -65,6 +66,7 @@ impl Project {
     ///
     /// # Errors
     /// No team is assembled, or it has errors.
+    #[doc(hidden)]
     pub fn asks_people(&self) -> Result<bool, ProjectError> {
         for (_, phase) in self.workflow()?.phases() {
             let is_asking = phase.kind == PhaseKind::HumanGate || phase.agent.as_deref() == Some("hug");
@@ -77,6 +79,7 @@ impl Project {
     }
 
     /// The directory with the links of reviews, which is made where it is missing.
+    #[doc(hidden)]
     #[must_use]
     pub fn review_links(&self) -> Option<SharedPath> {
         let path = self.host().home.as_ref()?.join("reviews");
@@ -87,6 +90,7 @@ impl Project {
 
     /// Returns the paths that a run needs besides its workspace: installed teams and agents, credential files that a person's own
     /// settings name, and the repository of a worktree. Nothing that an agent wrote determines a path.
+    #[doc(hidden)]
     #[must_use]
     pub fn paths_for_container(&self) -> Vec<SharedPath> {
         let mut paths = Vec::new();
@@ -114,6 +118,7 @@ impl Project {
 impl Host {
     /// A person's settings for a run in a container: without what is about this machine's database, server and containers. `None` if
     /// there are none.
+    #[doc(hidden)]
     #[must_use]
     pub fn settings_for_container(&self) -> Option<String> {
         let bytes = read_limited(&self.home.as_ref()?.join("settings.json"), SETTINGS_LIMIT).ok()?;

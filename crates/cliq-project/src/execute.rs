@@ -26,6 +26,21 @@ pub enum RunStart {
 /// Executes a plan from start to end and gives the run as it ended. `on_event` gets each event, with the state after it.
 /// The run is cancelled when `cancelled` resolves. Needs a tokio runtime with IO and time.
 ///
+/// ```no_run
+/// # async fn example() -> Result<(), cliq_project::ProjectError> {
+/// use cliq_project::{Environment, Host, Project, RunOptions, RunStart, execute};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let plan = Project::open("/home/ada/shop".into(), host.clone())?.run_plan(&RunOptions::new())?;
+/// // A run that never is cancelled: pass the future of a signal or a time limit instead.
+/// let never = std::future::pending();
+/// let view = execute(plan, &RunStart::Fresh, &host, never, |record, _| {
+///     println!("{}", record.event.describe());
+/// });
+/// assert!(view.await?.completed());
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// The run cannot start. Once it has started, a failure is a state of the run, not an error.
 pub async fn execute(

@@ -4,6 +4,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_settings::{Environment, ServerSettings, Settings};
 
 /// The host that projects live on: environment, cliq home, and the program that runs built-in agents.
+///
+/// ```
+/// use cliq_project::{Environment, Host};
+///
+/// // The libraries read no environment: a program passes its own, or another one.
+/// let environment = Environment::new([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+/// let host = Host::new(environment, "/usr/local/bin/cliq".into()).with_home("/var/lib/cliq");
+/// assert!(host.has_variable("PATH") && !host.has_variable("OPENAI_API_KEY"));
+/// assert_eq!(host.home.as_deref(), Some("/var/lib/cliq".into()));
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Host {
@@ -32,6 +42,13 @@ impl Host {
     #[must_use]
     pub fn new(environment: Environment, program: Utf8PathBuf) -> Self {
         Self { home: environment.cliq_home(), environment, program }
+    }
+
+    /// Sets the cliq home: the directory of installed teams, installed agents and a person's settings.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<Utf8PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
     }
 
     /// The PATH of agents and commands: with the directory of the `cliq` program at its end, so that they find it.

@@ -69,6 +69,7 @@ impl Project {
 
 impl Host {
     /// The pane that this process runs in, if it is one of the project's own tmux session: that of a detached run.
+    #[doc(hidden)]
     #[must_use]
     pub fn own_pane(&self, dir: &CliqDir) -> Option<String> {
         TmuxServer::of(dir).own_pane(self.environment.get("TMUX")?, self.environment.get("TMUX_PANE")?)

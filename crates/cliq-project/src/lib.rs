@@ -50,56 +50,68 @@ mod timeline;
 mod workspace_files;
 
 pub use assemble::AssembledTeam;
-pub use bundled::{
-    BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES, PULL_DEMO_TEAM,
-    REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
-};
 pub use changed::{ChangedPhase, Comparison};
 pub use checkpoints::ActivationChanges;
+pub use doctor::{Check, CheckStatus};
+pub use error::{InvalidTeam, ProjectError};
+pub use execute::{RunStart, execute};
+pub use history::RecordedRun;
+pub use host::Host;
+pub use install::InstalledTeam;
+pub use launcher::LauncherKind;
+pub use outside::{OutsideDirection, OutsideEntry};
+pub use project::Project;
+pub use rerun_rules::{Rerun, rerun_rule};
+pub use run_plan::RunOptions;
+pub use run_team::RunTeam;
+pub use status::{PhaseRow, RunState, RunStatus};
+pub use teams::{FoundTeam, ListedTeam, TeamSource};
+pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline};
+
 pub use cliq_git::checkpoints::{
     Change, Checkpoint, CheckpointError, Label, Moment, Restored, Store as CheckpointStore,
 };
 pub use cliq_model::RunSpec;
-pub use doctor::{Check, CheckStatus};
-pub use error::{InvalidTeam, ProjectError};
-pub use execute::{RunStart, execute};
-pub use handover::{HANDOVER_LIMIT, Handover};
-pub use history::{RecordedRun, recorded_run_id};
-pub use host::{GUARD_INPUTS, Host, workspace_root};
-pub use install::InstalledTeam;
-pub use launcher::LauncherKind;
-pub use media_type::image_type;
-pub use new_team::is_empty_dir;
-pub use outside::{OutsideDirection, OutsideEntry};
-#[cfg(feature = "plans")]
-pub use plan_agents::{PlanAgent, SIGNAL_FILES, SettingsPlanAgents, plan_config};
-#[cfg(feature = "plans")]
-pub use plan_commands::PlanCommandError;
-pub use project::Project;
-pub use requirement::title_of;
-pub use rerun_rules::{Rerun, rerun_rule};
-#[cfg(feature = "remote-reviews")]
-pub use reviews::ServerReviews;
-pub use reviews::{
-    KeptReview, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket, SocketReviews,
-    check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
-};
-pub use run_plan::{RunOptions, timing};
-pub use run_team::RunTeam;
-pub use status::{PhaseRow, RunState, RunStatus};
-pub use task_events::{check_workspace, task_event};
-pub use team_phase::{Execute, team_phase_agent};
-pub use teams::{FoundTeam, ListedTeam, TeamSource};
-pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline, duration};
-
-pub use cliq_orchestrator::{Run, RunPlan, RunView};
+pub use cliq_orchestrator::{Record, Run, RunEvent, RunPlan, RunView};
 pub use cliq_protocol::{Network, Profile, Sandbox};
-#[cfg(feature = "egress")]
-pub use cliq_sandbox::egress;
-pub use cliq_sandbox::{Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support, Wrapper};
-#[cfg(target_os = "linux")]
-pub use cliq_sandbox::{Confined, enter as enter_sandbox};
 pub use cliq_settings::{Environment, Settings};
+
+/// Items that other crates of cliq use. They are no part of the interface for embedders and change in any version.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::bundled::{
+        BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES,
+        PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
+    };
+    pub use crate::handover::{HANDOVER_LIMIT, Handover};
+    pub use crate::history::recorded_run_id;
+    pub use crate::host::{GUARD_INPUTS, workspace_root};
+    pub use crate::media_type::image_type;
+    pub use crate::new_team::is_empty_dir;
+    #[cfg(feature = "plans")]
+    pub use crate::plan_agents::{PlanAgent, SIGNAL_FILES, SettingsPlanAgents, plan_config};
+    #[cfg(feature = "plans")]
+    pub use crate::plan_commands::PlanCommandError;
+    pub use crate::requirement::title_of;
+    #[cfg(feature = "remote-reviews")]
+    pub use crate::reviews::ServerReviews;
+    pub use crate::reviews::{
+        KeptReview, NoReviews, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket,
+        SocketReviews, check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
+    };
+    pub use crate::run_plan::timing;
+    pub use crate::task_events::{check_workspace, task_event};
+    pub use crate::team_phase::{Execute, team_phase_agent};
+    pub use crate::timeline::duration;
+
+    #[cfg(feature = "egress")]
+    pub use cliq_sandbox::egress;
+    pub use cliq_sandbox::{
+        Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support, Wrapper,
+    };
+    #[cfg(target_os = "linux")]
+    pub use cliq_sandbox::{Confined, enter as enter_sandbox};
+}
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -34,6 +34,7 @@ impl Project {
     ///
     /// # Errors
     /// The plan does not exist, it is not ready, its file has errors, or the store cannot be written.
+    #[doc(hidden)]
     pub async fn start_plan(&self, plans: &Plans, name: &PlanName) -> Result<i64, PlanCommandError> {
         let workspace = self.dir().workspace();
         let (stored, _) = plans.load(workspace.as_str(), name.as_str()).await?;
@@ -57,6 +58,7 @@ impl Project {
     ///
     /// # Errors
     /// The plan does not exist, its state does not allow it, or the store cannot be written.
+    #[doc(hidden)]
     pub async fn command_plan(
         &self,
         plans: &Plans,

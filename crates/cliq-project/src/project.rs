@@ -12,6 +12,21 @@ use crate::host::Host;
 use crate::{ProjectError, agents};
 
 /// A cliq project on a host: a workspace with a `.cliq` directory.
+///
+/// ```
+/// use cliq_project::{Environment, Host, Project, ProjectError};
+///
+/// # let place = tempfile::tempdir()?;
+/// # let workspace = camino::Utf8Path::from_path(place.path()).ok_or("not UTF-8")?;
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let missing = Project::open(workspace, host.clone()).unwrap_err();
+/// assert!(missing.to_string().contains(".cliq"));
+///
+/// let project = Project::init(workspace, host)?;
+/// project.set_requirement("Add a search field.")?;
+/// assert!(!project.has_team(), "nothing is assembled yet");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Project {
     dir: CliqDir,
@@ -59,6 +74,7 @@ impl Project {
     ///
     /// # Errors
     /// Something cannot be created.
+    #[doc(hidden)]
     pub fn init_for_run(workspace: &Utf8Path, host: Host) -> Result<Self, ProjectError> {
         let dir = CliqDir::create(workspace)?;
         write_atomic(&dir.settings(), b"{}\n")?;
@@ -72,6 +88,7 @@ impl Project {
     }
 
     /// The same project and settings with another `.cliq` directory: that of a team phase, or of an agent of a plan.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_dir(&self, dir: CliqDir) -> Self {
         Self { dir, settings_file: self.settings_file.clone(), host: self.host.clone() }

@@ -7,6 +7,7 @@ mod diff;
 mod links;
 #[cfg(not(feature = "remote-reviews"))]
 mod no_server;
+mod none;
 mod notices;
 mod records;
 #[cfg(feature = "remote-reviews")]
@@ -16,6 +17,7 @@ mod wakeups;
 
 pub use agent::{PageAddress, ReviewBackend, review_agent};
 pub use links::{KeptReview, kept_review, kept_reviews};
+pub use none::NoReviews;
 pub use notices::{settle, settled_notices};
 pub use records::{RecordCheck, check_record};
 #[cfg(feature = "remote-reviews")]

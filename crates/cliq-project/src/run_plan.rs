@@ -16,6 +16,14 @@ use crate::run_sandbox::RunAccess;
 use crate::{Project, ProjectError};
 
 /// Options of one run. Everything else comes from the team and the settings.
+///
+/// ```
+/// use cliq_project::{RunOptions, RunSpec};
+///
+/// let spec = RunSpec { max_parallel: Some(2), ..RunSpec::default() };
+/// let options = RunOptions::new().with_spec(spec);
+/// assert_eq!(options.spec.max_parallel, Some(2));
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -30,8 +38,54 @@ pub struct RunOptions {
     pub run_id: Option<RunId>,
 }
 
+impl RunOptions {
+    /// Returns the options of a run by team and settings alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the description of the run: inputs, agent, budget, limit of concurrent phases, sandbox, title.
+    #[must_use]
+    pub fn with_spec(mut self, spec: RunSpec) -> Self {
+        self.spec = spec;
+        self
+    }
+
+    /// Sets the launcher of agents and commands.
+    #[must_use]
+    pub fn with_launcher(mut self, launcher: Arc<dyn Launcher>) -> Self {
+        self.launcher = Some(launcher);
+        self
+    }
+
+    /// Sets the id of the run. A run of this id begins once only.
+    #[must_use]
+    pub fn with_run_id(mut self, run_id: RunId) -> Self {
+        self.run_id = Some(run_id);
+        self
+    }
+
+    /// Declares that the run works in another place, such as a container: programs and variables that this host lacks are not checked.
+    #[must_use]
+    pub fn elsewhere(mut self) -> Self {
+        self.is_elsewhere = true;
+        self
+    }
+}
+
 impl Project {
-    /// The plan of a run of the assembled team.
+    /// Returns the plan of a run of the assembled team: checked against what the host has, and ready for [`crate::execute`].
+    ///
+    /// ```no_run
+    /// use cliq_project::{Environment, Host, Project, RunOptions};
+    ///
+    /// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+    /// let project = Project::open("/home/ada/shop".into(), host)?;
+    /// let plan = project.run_plan(&RunOptions::new())?;
+    /// println!("{} phases", plan.workflow.phases().count());
+    /// # Ok::<(), cliq_project::ProjectError>(())
+    /// ```
     ///
     /// # Errors
     /// No team is assembled, it has errors, settings cannot be read, or a program or team that it needs is missing.
@@ -194,7 +248,7 @@ pub(crate) fn max_file_bytes(settings: &Settings) -> u64 {
 fn notifications(settings: &Settings) -> BTreeMap<String, Vec<Recipient>> {
     let recipient = |channel: String| {
         let (agent, channel) = channel.split_once(':').unwrap_or((&channel, "default"));
-        Recipient { agent: agent.to_owned(), channel: channel.to_owned() }
+        Recipient::new(agent, channel)
     };
     let lists = NotificationSettings::read(settings).channels.into_iter();
     lists.map(|(event, channels)| (event, channels.into_iter().map(recipient).collect())).collect()

@@ -12,6 +12,7 @@ use crate::{Host, ProjectError};
 
 impl Host {
     /// Directories by which the paths of a sandbox around a workspace are resolved.
+    #[doc(hidden)]
     #[must_use]
     pub fn sandbox_base(&self, workspace: &Utf8Path) -> Base {
         let home = self.environment.get("HOME").map(Utf8PathBuf::from).filter(|home| home.is_absolute());
@@ -54,6 +55,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if the variable with the sandbox around this process is not valid.
+    #[doc(hidden)]
     pub fn sandboxes(
         &self,
         workflow: &ValidatedWorkflow,
@@ -77,6 +79,7 @@ impl Host {
     }
 
     /// Detects the mechanisms for sandboxes. Starts `bwrap` once.
+    #[doc(hidden)]
     #[must_use]
     pub fn sandbox_support(&self) -> Support {
         Support::detect(self.environment.get("PATH"))
@@ -86,6 +89,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns what this system lacks.
+    #[doc(hidden)]
     pub fn sandbox_policy(
         &self,
         sandbox: &Sandbox,

@@ -72,7 +72,21 @@ pub struct PhaseRow {
 }
 
 /// The status of a run, with the runs of team phases in it.
+///
+/// ```no_run
+/// use cliq_project::{Environment, Host, Project, RunStatus};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// let project = Project::open("/home/ada/shop".into(), host)?;
+/// if let Some((_, view)) = project.last_run(&project.workflow()?)? {
+///     for row in RunStatus::new(&view, &project).rows() {
+///         println!("{}{}: {}", "  ".repeat(row.depth), row.phase.name, row.phase.status.as_str());
+///     }
+/// }
+/// # Ok::<(), cliq_project::ProjectError>(())
+/// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RunStatus<'a> {
     /// The run.
     pub view: &'a RunView,
@@ -80,7 +94,13 @@ pub struct RunStatus<'a> {
     pub project: &'a Project,
 }
 
-impl RunStatus<'_> {
+impl<'a> RunStatus<'a> {
+    /// Returns the status of a run of a project.
+    #[must_use]
+    pub fn new(view: &'a RunView, project: &'a Project) -> Self {
+        Self { view, project }
+    }
+
     /// All phases, those of the team of a team phase after it.
     #[must_use]
     pub fn rows(&self) -> Vec<PhaseRow> {
@@ -88,7 +108,7 @@ impl RunStatus<'_> {
         for phase in &self.view.phases {
             rows.push(PhaseRow { depth: 0, phase: phase.clone() });
             if let Some((inner, view)) = self.team_run(phase) {
-                let inner_rows = RunStatus { view: &view, project: &inner }.rows();
+                let inner_rows = RunStatus::new(&view, &inner).rows();
                 rows.extend(inner_rows.into_iter().map(|row| PhaseRow { depth: row.depth + 1, ..row }));
             }
         }
@@ -105,7 +125,7 @@ impl RunStatus<'_> {
         }
         for (n, phase) in self.view.phases.iter().enumerate() {
             if let Some((inner, view)) = self.team_run(phase) {
-                value["phases"][n]["run"] = RunStatus { view: &view, project: &inner }.document();
+                value["phases"][n]["run"] = RunStatus::new(&view, &inner).document();
             }
         }
         value

@@ -2,11 +2,13 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
-use cliq_orchestrator::{SteerError, SteeringReceipt, accepts_steering, steer};
+use cliq_orchestrator::internals::accepts_steering;
+use cliq_orchestrator::{SteerError, SteeringReceipt, steer};
 use cliq_protocol::NewSteering;
 use cliq_settings::{A2aSettings, Settings};
 
-use crate::{Host, Project, ProjectError, workspace_root};
+use crate::host::workspace_root;
+use crate::{Host, Project, ProjectError};
 
 impl Host {
     /// Returns the project of a run: that of the directory `here` if it has a record of the run, or the workspace that a server of this
@@ -14,6 +16,7 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if `here` is not inside a project and there is no such workspace.
+    #[doc(hidden)]
     pub fn project_of_run(&self, here: &Utf8Path, run: Option<&str>) -> Result<Project, ProjectError> {
         let project = Project::discover(here, self.clone());
         let is_here = project.as_ref().is_ok_and(|project| project.recorded_run(run).is_ok());

@@ -43,10 +43,8 @@ fn run_team(
     write_atomic(&dir.requirement(), requirement(ctx)?.as_bytes())?;
     let mut plan = inner.base_plan(workflow, &settings);
     plan.inputs = ctx.team().map(|team| team.inputs.clone()).unwrap_or_default();
-    plan.parent = Some(Parent {
-        phase: ctx.phase().name.clone(),
-        path: host.environment.get("CLIQ_RUN_PATH").unwrap_or_default().to_owned(),
-    });
+    let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
+    plan.parent = Some(Parent::new(ctx.phase().name.clone(), path));
     if let Some(agent) = agent {
         inner.set_default_agent(&mut plan, agent);
     }

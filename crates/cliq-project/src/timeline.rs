@@ -2,8 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::PipelineStatus;
+use cliq_orchestrator::internals::SteeringLedger;
 use cliq_orchestrator::{
-    DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, SteeringLedger, UsageSummary,
+    DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, UsageSummary,
 };
 use cliq_protocol::{CommandEnd, CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
 use serde::Serialize;

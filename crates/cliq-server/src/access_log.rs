@@ -9,7 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 
 /// Maximum number of queued lines. More are dropped, so that a slow disk does not slow requests down.
 const WAITING: usize = 10_000;

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use cliq_project::Host;
 use cliq_review::Directory;
 use cliq_settings::{OidcSettings, ReviewSettings, Secret, ServerSettings, Settings};
-use cliq_supervisor::{SupervisorOptions, TaskOptions};
+use cliq_supervisor::{DelegationOptions, SupervisorOptions};
 
 use crate::a2a::TaskArtifacts;
 use crate::a2a::options::A2aOptions;
@@ -114,14 +114,13 @@ impl ServerOptions {
     /// Returns the options of the supervisor, with those of tasks if the A2A agent is enabled.
     pub(crate) fn supervisor_options(&self) -> SupervisorOptions {
         let mut options = self.supervisor.clone();
-        options.tasks = self.a2a.as_ref().map(|a2a| TaskOptions {
-            instance_id: a2a.instance_id.clone(),
-            workspace_root: a2a.workspace_root.clone(),
-            repo_hosts: a2a.repo_hosts.clone(),
+        options.delegation = self.a2a.as_ref().map(|a2a| {
+            DelegationOptions::new(&a2a.instance_id, a2a.workspace_root.clone())
+                .with_repo_hosts(a2a.repo_hosts.clone())
         });
         // Without an agent too: tasks of an earlier server may be at work.
         let (host, instance_id) = (options.host.clone(), self.instance_id().to_owned());
-        options.task_log = Some(Arc::new(TaskArtifacts { host, instance_id }));
+        options.delegation_log = Some(Arc::new(TaskArtifacts { host, instance_id }));
         options
     }
 

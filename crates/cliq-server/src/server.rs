@@ -13,7 +13,8 @@ use cliq_dashboard::ReviewSite;
 use cliq_gateway::Store;
 use cliq_model::{AuditStore, EvaluationStore, RunStore, SignInStore, StoreError, TaskStore, TriggerStore};
 use cliq_review::{ReviewStore, StoredReviews};
-use cliq_supervisor::{Duty, Supervisor};
+use cliq_supervisor::Supervisor;
+use cliq_supervisor::internals::Duty;
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
 use cliq_web::{Core, People};
 use rustls::pki_types::pem::PemObject;
@@ -148,8 +149,13 @@ impl Server {
         let hosts = AllowedHosts::new(options.allowed_hosts.iter().cloned());
         let gatekeeper =
             Gatekeeper::new(Arc::clone(&runs), session_token, admin_token, hosts, options.rate_limit);
-        let supervisor =
-            Supervisor::start(options.supervisor_options(), Arc::clone(&runs), stopping.clone()).await?;
+        let supervisor = Supervisor::start(options.supervisor_options(), Arc::clone(&runs)).await?;
+        // It starts no more runs as soon as the server stops; what is under way is waited for at the end.
+        let (stopped, ending) = (stopping.clone(), supervisor.clone());
+        tokio::spawn(async move {
+            stopped.cancelled().await;
+            ending.begin_stop();
+        });
         let own = url_of(address, tls.is_some());
         let public = options.a2a.as_ref().and_then(|a2a| a2a.public_url.clone());
         let public = public.or_else(|| options.public_url.clone());

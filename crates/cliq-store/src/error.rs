@@ -6,6 +6,7 @@ use std::time::Duration;
 use cliq_model::StoreError;
 
 use crate::location::Location;
+use crate::postgres::PostgresError;
 
 /// Error of a database or its library.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +14,7 @@ pub(crate) enum DatabaseError {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
-    Postgres(#[from] sqlx::Error),
+    Postgres(#[from] PostgresError),
     /// A row has something else than what is stored there.
     #[error("column `{column}`: {source}")]
     Column { column: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -35,21 +36,7 @@ impl DatabaseError {
 
 /// Whether a connection is of no use any more. That of SQLite is a file, which stays.
 pub(crate) fn is_broken(error: &DatabaseError) -> bool {
-    match error {
-        DatabaseError::Postgres(
-            sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_)
-            | sqlx::Error::WorkerCrashed
-            | sqlx::Error::PoolClosed,
-        ) => true,
-        // 57P01 to 57P03: the server shuts down, crashed, or starts; 08: the connection failed; 25006: it became a read-only
-        // replica; 57P05: it was idle for too long.
-        DatabaseError::Postgres(sqlx::Error::Database(said)) => said
-            .code()
-            .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "25006"),
-        _ => false,
-    }
+    matches!(error, DatabaseError::Postgres(error) if error.is_broken())
 }
 
 /// Whether another program holds the file of an SQLite database.
@@ -107,12 +94,11 @@ fn explain_postgres(
     error: DatabaseError,
 ) -> StoreError {
     let broken = is_broken(&error);
-    let (code, message) = match &error {
-        DatabaseError::Postgres(sqlx::Error::Database(said)) => {
-            (said.code().map(std::borrow::Cow::into_owned), said.message().to_owned())
-        }
-        other => (None, other.to_string()),
+    let of_server = match &error {
+        DatabaseError::Postgres(error) => error.of_server(),
+        _ => None,
     };
+    let (code, message) = of_server.unwrap_or_else(|| (None, error.to_string()));
     match code.as_deref() {
         // Lock not available, and a statement that was cancelled for waiting.
         Some("55P03" | "57014" | "40P01") => StoreError::Locked { database, seconds: patience.as_secs() },

@@ -16,6 +16,8 @@ mod location;
 mod migrations;
 mod parking;
 mod plans;
+#[cfg_attr(not(feature = "postgres"), path = "postgres/absent.rs")]
+mod postgres;
 mod pushes;
 mod queue;
 mod reaper;
@@ -40,6 +42,7 @@ mod wake_file;
 
 pub use location::{BadDatabaseUrl, Location};
 pub use migrations::FORMAT;
+pub use postgres::PostgresAddress;
 pub use store::{Options, SqlStore};
 
 /// Runs the example of the README as a documentation test.

@@ -1,49 +1,54 @@
 //! Location of the database.
 
 use std::fmt;
-use std::str::FromStr;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use sqlx::postgres::PgConnectOptions;
+
+use crate::postgres::PostgresAddress;
 
 /// Location of the database. `Display` and `Debug` show no password.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Location {
     /// A SQLite file.
     Sqlite(Utf8PathBuf),
     /// A PostgreSQL database.
-    Postgres(Box<PgConnectOptions>),
+    Postgres(PostgresAddress),
 }
 
-/// The setting `database.url` names no database. The address is not quoted: it may contain a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadDatabaseUrl(String);
+/// Reason why the setting `database.url` cannot be used. The address is not quoted: it may contain a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadDatabaseUrl {
+    /// The setting is not the address of a database.
+    #[error(
+        "`database.url` is not an address of a PostgreSQL database ({0}): write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+    )]
+    Malformed(String),
+    /// The program is built without PostgreSQL.
+    #[error(
+        "`database.url` names a PostgreSQL database, and this program knows SQLite only: build it with the feature `postgres` of cliq-store"
+    )]
+    Unsupported,
+}
 
-impl fmt::Display for BadDatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(why) = self;
-        write!(
-            f,
-            "`database.url` is not an address of a PostgreSQL database ({why}): write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-        )
+impl BadDatabaseUrl {
+    pub(crate) fn malformed(reason: &str) -> Self {
+        Self::Malformed(reason.to_owned())
     }
 }
-
-impl std::error::Error for BadDatabaseUrl {}
 
 impl Location {
     /// The database that `database.url` names; without it, `cliq.db` in the cliq home.
     ///
     /// # Errors
-    /// The address is not that of a PostgreSQL database.
+    /// The address is not that of a PostgreSQL database, or the program is built without the feature `postgres`.
     pub fn choose(url: Option<&str>, home: &Utf8Path) -> Result<Self, BadDatabaseUrl> {
         let Some(url) = url else { return Ok(Self::Sqlite(home.join("cliq.db"))) };
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(BadDatabaseUrl("it begins with something else than postgresql://".to_owned()));
+            return Err(BadDatabaseUrl::malformed("it begins with something else than postgresql://"));
         }
-        let options = PgConnectOptions::from_str(url);
-        let options = options.map_err(|_| BadDatabaseUrl("it cannot be read".to_owned()))?;
-        Ok(Self::Postgres(Box::new(options.application_name("cliq"))))
+        PostgresAddress::parse(url).map(Self::Postgres)
     }
 
     /// Whether several machines can use the database.
@@ -57,13 +62,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{path}"),
-            Self::Postgres(options) => {
-                let host = options
-                    .get_socket()
-                    .map_or(options.get_host().to_owned(), |dir| dir.display().to_string());
-                let database = options.get_database().unwrap_or_else(|| options.get_username());
-                write!(f, "postgresql://{host}:{}/{database}", options.get_port())
-            }
+            Self::Postgres(address) => write!(f, "{address}"),
         }
     }
 }
@@ -79,6 +78,15 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(not(feature = "postgres"))]
+    fn postgres_needs_its_feature() {
+        let error =
+            Location::choose(Some("postgresql://me:hush@db/cliq"), Utf8Path::new("/home/x")).unwrap_err();
+        assert_eq!(error, BadDatabaseUrl::Unsupported);
+    }
+
+    #[test]
+    #[cfg(feature = "postgres")]
     fn a_password_is_never_shown() {
         let home = Utf8Path::new("/home/x");
         let location = Location::choose(Some("postgresql://me:hush@db.example:5433/cliq"), home).unwrap();

@@ -66,7 +66,7 @@ pub(crate) async fn write(transaction: &mut Tx<'_>, change: &Change) -> Result<b
     if run.life.state.is_final() && run.last_event > 0 {
         triggers::record_end(transaction, change).await?;
     }
-    if run.origin == RunOrigin::A2a && !tasks::follow(transaction, change).await? {
+    if run.origin == RunOrigin::Delegated && !tasks::follow(transaction, change).await? {
         return Ok(false);
     }
     run_events::add(transaction, change).await?;

@@ -1,11 +1,7 @@
 //! Statements, their arguments and their rows, the same for both databases.
 
-use futures_util::StreamExt;
-use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
-use sqlx::query::Query;
-use sqlx::{Either, Executor, Row as _, SqlSafeStr};
-
 use crate::error::DatabaseError;
+use crate::postgres::PostgresRow;
 use crate::sqlite_row::SqliteRow;
 
 /// An argument of a statement.
@@ -80,42 +76,42 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Row {
     Sqlite(SqliteRow),
-    Postgres(PgRow),
+    Postgres(PostgresRow),
 }
 
 impl Row {
     pub(crate) fn text(&self, column: &str) -> Result<String, DatabaseError> {
         match self {
             Self::Sqlite(row) => row.get(column),
-            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Postgres(row) => Ok(row.text(column)?),
         }
     }
 
     pub(crate) fn optional_text(&self, column: &str) -> Result<Option<String>, DatabaseError> {
         match self {
             Self::Sqlite(row) => row.get(column),
-            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Postgres(row) => Ok(row.optional_text(column)?),
         }
     }
 
     pub(crate) fn integer(&self, column: &str) -> Result<i64, DatabaseError> {
         match self {
             Self::Sqlite(row) => row.get(column),
-            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Postgres(row) => Ok(row.integer(column)?),
         }
     }
 
     pub(crate) fn optional_integer(&self, column: &str) -> Result<Option<i64>, DatabaseError> {
         match self {
             Self::Sqlite(row) => row.get(column),
-            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Postgres(row) => Ok(row.optional_integer(column)?),
         }
     }
 
     pub(crate) fn optional_real(&self, column: &str) -> Result<Option<f64>, DatabaseError> {
         match self {
             Self::Sqlite(row) => row.get(column),
-            Self::Postgres(row) => Ok(row.try_get(column)?),
+            Self::Postgres(row) => Ok(row.optional_real(column)?),
         }
     }
 
@@ -126,31 +122,4 @@ impl Row {
     pub(crate) fn count(&self, column: &str) -> Result<u64, DatabaseError> {
         Ok(u64::try_from(self.integer(column)?).unwrap_or(0))
     }
-}
-
-/// Runs a statement to its end.
-pub(crate) async fn run_postgres(
-    connection: &mut PgConnection,
-    sql: impl SqlSafeStr,
-    arguments: &[Argument<'_>],
-) -> Result<Answer, sqlx::Error> {
-    let mut query: Query<'_, Postgres, PgArguments> = sqlx::query(sql);
-    for argument in arguments {
-        query = match *argument {
-            Argument::Text(text) => query.bind(text),
-            Argument::OptionalText(text) => query.bind(text),
-            Argument::Integer(number) => query.bind(number),
-            Argument::OptionalInteger(number) => query.bind(number),
-            Argument::OptionalReal(number) => query.bind(number),
-        };
-    }
-    let mut answer = Answer::default();
-    let mut items = connection.fetch_many(query);
-    while let Some(item) = items.next().await {
-        match item? {
-            Either::Right(row) => answer.rows.push(Row::Postgres(row)),
-            Either::Left(result) => answer.changed = result.rows_affected(),
-        }
-    }
-    Ok(answer)
 }

@@ -3,27 +3,24 @@
 
 use std::sync::Arc;
 
-use cliq_model::{RunFilter, RunSpec, RunStore};
-use cliq_project::{Environment, Host};
-use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
-use cliq_supervisor::{NewRun, RunRules, Supervisor, SupervisorOptions};
+use cliq_supervisor::{
+    Environment, Host, NewRun, RunFilter, RunRules, RunSpec, RunStore, Settings, Supervisor,
+    SupervisorOptions,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [home, cliq, team] = &arguments[..] else { return Err("usage: supervise HOME CLIQ TEAM".into()) };
-    let mut host = Host::new(Environment::of_process(), cliq.into());
-    host.home = Some(home.into());
+    let host = Host::new(Environment::of_process(), cliq.into()).with_home(home);
     let options = SupervisorOptions::new(host, home.as_str().into(), &Settings::default());
     let store = Arc::new(SqlStore::open(&Location::choose(None, home.as_str().into())?).await?);
-    let stopping = tokio_util::sync::CancellationToken::new();
-    let supervisor = Supervisor::start(options, store.clone(), stopping.clone()).await?;
+    let supervisor = Supervisor::start(options, store.clone()).await?;
     let mut changes = supervisor.hub().changes();
     let all = RunFilter { limit: 100, ..RunFilter::default() };
     while store.runs(&all).await?.len() < 10 {
-        let spec = RunSpec { team: Some(team.clone()), ..RunSpec::default() };
-        let new = NewRun { spec, ..NewRun::default() };
+        let new = NewRun::new(RunSpec { team: Some(team.clone()), ..RunSpec::default() });
         let run = supervisor.submit(supervisor.check(new, &RunRules::for_token()).await?).await?;
         println!("{} {}", run.id, run.life.state.as_str());
     }
@@ -33,7 +30,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for run in store.runs(&all).await? {
         println!("{} {}", run.id, run.life.state.as_str());
     }
-    stopping.cancel();
     supervisor.stop().await;
     Ok(())
 }

@@ -13,9 +13,9 @@ pub enum ChangeError {
     /// No run has this id.
     #[error("there is no such run")]
     NoRun,
-    /// A finished task cannot be resumed (docs/a2a.md).
+    /// A finished delegated run cannot be resumed (docs/a2a.md).
     #[error("a task of A2A that is over stays over: its caller sends a new message")]
-    TaskIsOver,
+    DelegationIsOver,
     /// The run is not the last of its project. Its outcome stays.
     #[error(transparent)]
     NotLast(#[from] NotLast),

@@ -108,7 +108,7 @@ async fn accompany(shared: Arc<Shared>, handle: Arc<FollowerHandle>, run: Run, m
 
 impl Follower<'_> {
     async fn work(&mut self, mode: StartMode) {
-        if self.is_task() && self.shared.options.workflow_streaming {
+        if self.is_delegated() && self.shared.options.stores_output {
             let restored = Outputs::restore(self.shared.store.as_ref(), &self.run.id).await;
             self.outputs = restored.map_err(|error| tracing::warn!(%error, "output is not streamed")).ok();
         }
@@ -164,7 +164,7 @@ impl Follower<'_> {
                 .map_err(|error| error.to_string())
         };
         let is_new = prepared.is_ok() && !self.run.life.resume;
-        let event = is_new.then(|| self.shared.options.task_prepared(&self.run)).flatten();
+        let event = is_new.then(|| self.shared.options.delegated_prepared(&self.run)).flatten();
         if let Some(event) = event {
             self.commit(|change, _| {
                 change.push(event.clone());
@@ -194,8 +194,8 @@ impl Follower<'_> {
     /// Starts a process that follows the run's Job in the cluster, if the previous one died with its supervisor.
     fn refollow_job(&mut self) {
         let is_known = self.run.origin.is_started_by_server() && self.run.life.began;
-        let is_followed =
-            cliq_backends::is_alive(&self.log) || cliq_backends::is_followed(&self.run.workspace);
+        let is_followed = cliq_backends::internals::is_alive(&self.log)
+            || cliq_backends::internals::is_followed(&self.run.workspace);
         if !self.shared.options.runs_in_cluster || !is_known || is_followed {
             return;
         }
@@ -229,7 +229,7 @@ impl Follower<'_> {
     fn can_be_cancelled(&self) -> bool {
         match self.run.life.state {
             RunState::Running => true,
-            RunState::Starting => cliq_backends::is_followed(&self.run.workspace),
+            RunState::Starting => cliq_backends::internals::is_followed(&self.run.workspace),
             RunState::Queued
             | RunState::Waiting
             | RunState::Completed
@@ -256,13 +256,13 @@ impl Follower<'_> {
                 // It was refused: the project is another run's.
                 Ok(Some(status)) if status.code() == Some(REFUSED) => return true,
                 // The process may only have followed a container in which the orchestrator runs.
-                _ if !cliq_backends::is_project_busy(&self.run.workspace) => return true,
+                _ if !cliq_backends::internals::is_project_busy(&self.run.workspace) => return true,
                 _ => self.child = None,
             }
         }
         // A person may have started or resumed it in its project. Once its journal is aside, the project is another run's.
-        let is_busy = !self.is_archived && cliq_backends::is_project_busy(&self.run.workspace);
-        !is_busy && !cliq_backends::is_alive(&self.log)
+        let is_busy = !self.is_archived && cliq_backends::internals::is_project_busy(&self.run.workspace);
+        !is_busy && !cliq_backends::internals::is_alive(&self.log)
     }
 }
 

@@ -14,6 +14,7 @@ const BACKLOG: usize = 256;
 
 /// Stored event. All its subscribers share one instance.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct StoredEvent {
     /// Row of the event.
     pub row: RunEventRow,

@@ -34,8 +34,8 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
     NewRunEvent::of_journal(record.ts.to_string(), kind, line.trim_end().to_owned())
 }
 
-/// A line of the journal with the details for callers of A2A.
-pub(crate) fn stored_for_task(record: &Record, event: &Value) -> NewRunEvent {
+/// A line of the journal with the details for those who delegated the run.
+pub(crate) fn stored_with_details(record: &Record, event: &Value) -> NewRunEvent {
     let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
     NewRunEvent::of_journal(record.ts.to_string(), kind, event.to_string())
 }
@@ -43,7 +43,7 @@ pub(crate) fn stored_for_task(record: &Record, event: &Value) -> NewRunEvent {
 /// The end that the server records for a run without an orchestrator, in the form of the journal.
 pub(crate) fn ended(status: PipelineStatus, reason: Option<String>) -> NewRunEvent {
     let event = RunEvent::RunFinished { status, reason, phase: None };
-    stored(&Record { ts: cliq_fs::now().into(), event })
+    stored(&Record::new(cliq_fs::now(), event))
 }
 
 /// Applies an event of the journal to the run.
@@ -104,7 +104,7 @@ pub fn status_document(host: &Host, run: &Run, view: &RunView) -> Value {
     match CliqDir::open(&run.workspace) {
         Ok(dir) => {
             let project = Project::of(dir, host.clone());
-            RunStatus { view, project: &project }.document()
+            RunStatus::new(view, &project).document()
         }
         Err(_) => json!(view),
     }

@@ -5,10 +5,10 @@ use cliq_model::{LastRun, RecordedRun, Run, RunOrigin};
 use crate::change::ChangeError;
 use crate::shared::Shared;
 
-/// Checks that a run is the last of its project and no task of A2A.
+/// Checks that a run is the last of its project and not delegated.
 pub(crate) async fn check(shared: &Shared, run: &Run) -> Result<LastRun, ChangeError> {
-    if run.origin == RunOrigin::A2a {
-        return Err(ChangeError::TaskIsOver);
+    if run.origin == RunOrigin::Delegated {
+        return Err(ChangeError::DelegationIsOver);
     }
     let later = shared.store.later_run(run).await?;
     let (workspace, is_shared) = (run.workspace.clone(), shared.store.is_shared());
@@ -16,7 +16,7 @@ pub(crate) async fn check(shared: &Shared, run: &Run) -> Result<LastRun, ChangeE
         if is_shared && !workspace.is_dir() {
             return None;
         }
-        Some(cliq_project::recorded_run_id(&workspace))
+        Some(cliq_project::internals::recorded_run_id(&workspace))
     });
     let recorded = recorded.await?;
     let recorded = match &recorded {

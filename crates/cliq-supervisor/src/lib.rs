@@ -13,8 +13,9 @@
 //! Decisions are made by [`cliq_model::Lifecycle`]. The library prints nothing and reads neither the environment nor the home directory.
 
 mod change;
-pub mod clock;
+mod clock;
 mod counters;
+mod delegation;
 mod discovery;
 mod follower;
 mod hub;
@@ -33,30 +34,49 @@ mod shared;
 mod steering;
 mod supervisor;
 mod tail;
-mod task_log;
 #[cfg(test)]
 mod test_support;
 mod wake;
 mod workspace;
-pub mod workspace_files;
+mod workspace_files;
 mod workspace_io;
 
 pub use change::ChangeError;
 pub use counters::Counters;
+pub use delegation::{DelegationLog, DelegationOptions};
 pub use hub::{Hub, StoredEvent};
-pub use journal::status_document;
-pub use options::{SupervisorOptions, TaskOptions};
-pub use replicas::Duty;
-pub use repositories::check_repository;
+pub use options::SupervisorOptions;
 pub use request::{
-    AllowedTeams, CheckedRun, InputErrors, MAX_BUDGET_TOKENS, MAX_PARALLEL, MAX_REPOS, NewRun, PhaseError,
-    RequestError, RunRules, ValueError, check_budget, check_phase,
+    AllowedTeams, CheckedRun, InputErrors, MAX_BUDGET_TOKENS, MAX_PARALLEL, MAX_REPOS, NewRun, RequestError,
+    RunRules, ValueError,
 };
 pub use steering::SteeringRefusal;
 pub use supervisor::{RegisterError, Supervisor};
 pub use tail::{EventTail, TailItem};
-pub use task_log::TaskLog;
-pub use workspace_io::{WorkspaceIo, WorkspaceIoError};
+pub use workspace_io::WorkspaceIoError;
+
+pub use cliq_model::{Recovery, Run, RunFilter, RunSpec, RunState, RunStore, StoreError};
+pub use cliq_project::{Environment, Host, Settings};
+
+/// Items that other crates of cliq use. They are no part of the interface for embedders and change in any version.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::journal::status_document;
+    pub use crate::replicas::Duty;
+    pub use crate::repositories::check_repository;
+    pub use crate::request::{PhaseError, check_budget, check_phase};
+    pub use crate::workspace_io::WorkspaceIo;
+
+    /// Clock.
+    pub mod clock {
+        pub use crate::clock::*;
+    }
+
+    /// Files of workspaces.
+    pub mod workspace_files {
+        pub use crate::workspace_files::*;
+    }
+}
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -1,5 +1,6 @@
 //! Options of a supervisor.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,20 +13,24 @@ use cliq_settings::{
     KubernetesSettings, RecoveryChoice, ReplicaSettings, ServerSettings, Settings, TriggerSettings,
 };
 
-use crate::task_log::TaskLog;
-
-/// Options of runs that are tasks of A2A callers (docs/a2a.md).
-#[derive(Debug, Clone)]
-pub struct TaskOptions {
-    /// Name of this cliq in results and updates.
-    pub instance_id: String,
-    /// Directory of the workspaces of tasks.
-    pub workspace_root: Utf8PathBuf,
-    /// Hosts from which repositories may be cloned. Empty allows every public host.
-    pub repo_hosts: Vec<String>,
-}
+use crate::delegation::{DelegationLog, DelegationOptions};
 
 /// Options of a supervisor (settings `server.*`).
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use std::time::Duration;
+///
+/// use cliq_project::{Environment, Host, Settings};
+/// use cliq_supervisor::SupervisorOptions;
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into()).with_home("/var/lib/cliq");
+/// let options = SupervisorOptions::new(host, "/var/lib/cliq".into(), &Settings::default())
+///     .with_max_runs(NonZeroUsize::new(2).ok_or("zero")?)
+///     .with_retention(Duration::from_secs(24 * 3600));
+/// assert_eq!(options.workspace_root, "/var/lib/cliq/workspaces");
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SupervisorOptions {
@@ -39,8 +44,8 @@ pub struct SupervisorOptions {
     pub retention: Duration,
     /// Directory of the workspaces that are created for runs.
     pub workspace_root: Utf8PathBuf,
-    /// Sandbox around runs that callers of A2A start.
-    pub task_sandbox: Profile,
+    /// Sandbox around runs whose text comes from outside: delegated runs, and those of deliveries.
+    pub untrusted_sandbox: Profile,
     /// Directory of orchestrator logs, if the workspaces are not shared.
     pub log_dir: Utf8PathBuf,
     /// Name of this supervisor among several on one database. Stable across restarts of the same home.
@@ -51,14 +56,14 @@ pub struct SupervisorOptions {
     pub shared_workspaces: bool,
     /// Whether runs work as Jobs of a cluster (`kubernetes.enabled`).
     pub runs_in_cluster: bool,
-    /// Whether the output of agents is stored for A2A callers.
-    pub workflow_streaming: bool,
+    /// Whether the output of the agents of delegated runs is stored.
+    pub stores_output: bool,
     /// Hosts from which triggers may clone repositories (`triggers.repo_hosts`). Empty allows every public host.
     pub trigger_repo_hosts: Vec<String>,
-    /// Options of tasks, or `None` if the A2A agent is disabled.
-    pub tasks: Option<TaskOptions>,
-    /// Source of events for the callers of tasks, or `None` if there are no tasks.
-    pub task_log: Option<Arc<dyn TaskLog>>,
+    /// Options of delegated runs, or `None` if none are accepted.
+    pub delegation: Option<DelegationOptions>,
+    /// Source of events for those who delegate runs, or `None` if there are no such runs.
+    pub delegation_log: Option<Arc<dyn DelegationLog>>,
 }
 
 impl SupervisorOptions {
@@ -75,24 +80,67 @@ impl SupervisorOptions {
                 RecoveryChoice::Fail => Recovery::Fail,
             },
             retention: server.retention,
-            workspace_root: cliq_project::workspace_root(home, settings),
-            task_sandbox: server.sandbox,
+            workspace_root: cliq_project::internals::workspace_root(home, settings),
+            untrusted_sandbox: server.sandbox,
             log_dir: home.join("server").join("runs"),
             replica: cliq_fs::new_run_id().to_string(),
             lease,
             shared_workspaces,
             runs_in_cluster: KubernetesSettings::read(settings).enabled,
-            workflow_streaming: server.workflow_streaming,
+            stores_output: server.workflow_streaming,
             trigger_repo_hosts: TriggerSettings::read(settings).repo_hosts,
-            tasks: None,
-            task_log: None,
+            delegation: None,
+            delegation_log: None,
         }
     }
 
-    /// Returns the sandbox around a run: text of tasks comes from outside, and a trigger names its own.
+    /// Sets the maximum number of runs at the same time.
+    #[must_use]
+    pub fn with_max_runs(mut self, runs: NonZeroUsize) -> Self {
+        self.max_runs = runs.get();
+        self
+    }
+
+    /// Sets the recovery of a run whose orchestrator died.
+    #[must_use]
+    pub fn with_recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    /// Sets the time for which runs are kept after their end.
+    #[must_use]
+    pub fn with_retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// Sets the directory of the workspaces that are created for runs.
+    #[must_use]
+    pub fn with_workspace_root(mut self, root: Utf8PathBuf) -> Self {
+        self.workspace_root = root;
+        self
+    }
+
+    /// Sets the name of this supervisor among several on one database. It has to be the same after a restart.
+    #[must_use]
+    pub fn with_replica(mut self, name: impl Into<String>) -> Self {
+        self.replica = name.into();
+        self
+    }
+
+    /// Accepts delegated runs. `log` makes the events for those who delegate them.
+    #[must_use]
+    pub fn with_delegation(mut self, options: DelegationOptions, log: Arc<dyn DelegationLog>) -> Self {
+        self.delegation = Some(options);
+        self.delegation_log = Some(log);
+        self
+    }
+
+    /// Returns the sandbox around a run: text of delegated runs comes from outside, and a trigger names its own.
     pub(crate) fn sandbox_of(&self, run: &Run) -> Option<Profile> {
         match run.origin {
-            RunOrigin::A2a => Some(self.task_sandbox),
+            RunOrigin::Delegated => Some(self.untrusted_sandbox),
             RunOrigin::Trigger => {
                 let named = run.request.trigger.as_ref().and_then(|trigger| trigger.sandbox.as_deref());
                 named.and_then(Profile::parse).filter(|profile| *profile != Profile::Off)
@@ -101,16 +149,10 @@ impl SupervisorOptions {
         }
     }
 
-    /// Returns the name of this cliq if the run is a task.
-    pub(crate) fn task_instance(&self, run: &Run) -> Option<&str> {
-        let name = self.tasks.as_ref().map_or("cliq", |tasks| &tasks.instance_id);
-        (run.origin == RunOrigin::A2a).then_some(name)
-    }
-
     /// Returns the hosts from which runs of an origin may clone repositories. Empty allows every public host.
     pub(crate) fn repo_hosts(&self, origin: RunOrigin) -> &[String] {
-        match (origin, &self.tasks) {
-            (RunOrigin::A2a, Some(tasks)) => &tasks.repo_hosts,
+        match (origin, &self.delegation) {
+            (RunOrigin::Delegated, Some(delegation)) => &delegation.repo_hosts,
             (RunOrigin::Trigger, _) => &self.trigger_repo_hosts,
             _ => &[],
         }

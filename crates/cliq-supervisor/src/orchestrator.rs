@@ -1,7 +1,8 @@
 //! Process of a run's orchestrator.
 
 use camino::Utf8Path;
-use cliq_backends::{BackendError, ChildProcess, RunMode, request_cancel};
+use cliq_backends::internals::request_cancel;
+use cliq_backends::{BackendError, ChildProcess, RunMode};
 use cliq_model::Run;
 use cliq_project::RunStart;
 use tokio::process::Child;
@@ -20,7 +21,8 @@ pub(crate) fn start(options: &SupervisorOptions, run: &Run) -> Result<Child, Bac
         spec = spec.for_resumption();
     }
     spec.sandbox = options.sandbox_of(run);
-    let mode = RunMode { parks: true, a2a_events: options.task_instance(run).map(str::to_owned) };
+    let instance = options.delegated_instance(run).map(str::to_owned);
+    let mode = RunMode::default().with_parking(true).with_instance_id(instance);
     backend(options).spawn(&run.workspace, &run.id, &start, &spec, &mode)
 }
 
@@ -30,7 +32,7 @@ pub(crate) fn follow_job(options: &SupervisorOptions, run: &Run) -> Result<Child
 }
 
 fn backend(options: &SupervisorOptions) -> ChildProcess {
-    ChildProcess { host: options.host.clone(), logs: options.logs() }
+    ChildProcess::new(options.host.clone(), options.logs())
 }
 
 /// Asks the orchestrator of a project to stop. A failed request is repeated by the caller.

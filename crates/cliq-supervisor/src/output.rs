@@ -1,4 +1,4 @@
-//! Output of the agents of a task, for callers that follow it (setting `server.workflow_streaming`).
+//! Output of the agents of a delegated run, for those who follow it (setting `server.workflow_streaming`).
 //!
 //! A model agent's output is its transcript: text of the model, tool calls as `→ Read path`, results as `✓ N lines`. Any other agent's
 //! output is what it printed.

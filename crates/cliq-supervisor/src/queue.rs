@@ -40,7 +40,7 @@ fn poll(shared: &Shared) -> Duration {
 }
 
 /// Stores a new run. The run gets a slot in the same transaction if one is free and no other run is queued. Returns `None` if
-/// nothing was stored because the message of the task has already created a task.
+/// nothing was stored because the message of a delegated run has already created one.
 pub(super) async fn enqueue(shared: &Arc<Shared>, mut change: Change) -> Result<Option<Run>, StoreError> {
     let _slots = shared.slots.lock().await;
     let begins =
@@ -127,8 +127,9 @@ async fn skip(shared: &Shared, queue: &mut Queue, busy: &HashSet<Utf8PathBuf>) {
 async fn can_start(shared: &Shared, run: &Run) -> bool {
     let may_be_elsewhere = shared.store.is_shared() && (run.instance.is_some() || run.life.resume);
     let workspace = run.workspace.clone();
-    let check =
-        move || !cliq_backends::is_project_busy(&workspace) && (!may_be_elsewhere || workspace.is_dir());
+    let check = move || {
+        !cliq_backends::internals::is_project_busy(&workspace) && (!may_be_elsewhere || workspace.is_dir())
+    };
     shared.io.probe(&run.workspace, check).await.unwrap_or(false)
 }
 

@@ -1,4 +1,4 @@
-//! Repositories that are cloned into a workspace (docs/a2a.md): https and ssh, public hosts, no credentials in logs.
+//! Repositories that are cloned into a workspace : https and ssh, public hosts, no credentials in logs.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};

@@ -24,21 +24,61 @@ const MAX_TITLE: usize = 1000;
 /// Maximum value of `max_parallel`.
 pub const MAX_PARALLEL: u32 = 1_000_000;
 
-/// Request for a new run as a caller sent it. Nothing is checked yet.
+/// Request for a new run as a caller sent it. Nothing is checked yet: [`Supervisor::check`](crate::Supervisor::check) does.
+///
+/// ```
+/// use cliq_model::RunSpec;
+/// use cliq_supervisor::NewRun;
+///
+/// let spec = RunSpec { team: Some("@cliq/code".to_owned()), ..RunSpec::default() };
+/// let new = NewRun::new(spec).with_caller("nightly");
+/// assert_eq!((new.caller.as_str(), new.instance), ("nightly", None));
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct NewRun {
     /// Description of the run. The team is optional if `instance` names a project with an assembled team.
     pub spec: RunSpec,
     /// Id of the registered project to run in. Without it the run gets a workspace of its own.
     pub instance: Option<String>,
-    /// Whether the workspace of a task is kept after its end.
+    /// Whether the workspace of a delegated run is kept after its end.
     pub keep_workspace: bool,
     /// Label of the caller.
     pub caller: String,
 }
 
-/// Rules that differ between entry points: API, triggers, callers of A2A.
+impl NewRun {
+    /// Returns the request for a run in a workspace of its own.
+    #[must_use]
+    pub fn new(spec: RunSpec) -> Self {
+        Self { spec, ..Self::default() }
+    }
+
+    /// Sets the id of the registered project to run in.
+    #[must_use]
+    pub fn with_instance(mut self, instance: impl Into<Option<String>>) -> Self {
+        self.instance = instance.into();
+        self
+    }
+
+    /// Sets the label of the caller, which the events of the run name.
+    #[must_use]
+    pub fn with_caller(mut self, caller: impl Into<String>) -> Self {
+        self.caller = caller.into();
+        self
+    }
+
+    /// Sets whether the workspace of a delegated run is kept after its end.
+    #[must_use]
+    pub fn with_kept_workspace(mut self, keep: bool) -> Self {
+        self.keep_workspace = keep;
+        self
+    }
+}
+
+/// Rules that differ between entry points: API, triggers, other agents.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunRules {
     /// Origin of the run.
     pub origin: RunOrigin,
@@ -55,6 +95,12 @@ impl RunRules {
         Self { origin: RunOrigin::Server, teams: AllowedTeams::AnyByName, strict_inputs: true }
     }
 
+    /// Rules for other agents that delegate runs. `strict_inputs` makes an undeclared input an error.
+    #[must_use]
+    pub fn for_delegation(teams: AllowedTeams, strict_inputs: bool) -> Self {
+        Self { origin: RunOrigin::Delegated, teams, strict_inputs }
+    }
+
     /// Rules for triggers: their file names team and inputs.
     #[must_use]
     pub fn for_trigger() -> Self {
@@ -65,7 +111,7 @@ impl RunRules {
 /// Teams that a caller may name.
 #[derive(Debug, Clone)]
 pub enum AllowedTeams {
-    /// Each installed or bundled team. Paths and the capabilities of the A2A agent are refused.
+    /// Each installed or bundled team. Paths and the capabilities that are offered to other agents are refused.
     AnyByName,
     /// The teams of a list.
     Listed(Vec<String>),
@@ -175,6 +221,7 @@ pub enum ValueError {
 
 /// Differences between the given inputs and those that a team declares.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct InputErrors {
     /// Name of the team.
     pub team: String,
@@ -254,7 +301,7 @@ pub(crate) async fn check(
     new: NewRun,
     rules: &RunRules,
 ) -> Result<CheckedRun, RequestError> {
-    let tasks = options.tasks.as_ref().filter(|_| rules.origin == RunOrigin::A2a);
+    let delegation = options.delegation.as_ref().filter(|_| rules.origin == RunOrigin::Delegated);
     let errors = value_errors(&new.spec, options.repo_hosts(rules.origin));
     if !errors.is_empty() {
         return Err(RequestError::Values(errors));
@@ -278,7 +325,7 @@ pub(crate) async fn check(
     };
     let workflow = found?;
     let inputs = check_inputs(&workflow, new.spec.inputs.clone(), rules.strict_inputs)?;
-    let root = tasks.map_or(&options.workspace_root, |tasks| &tasks.workspace_root);
+    let root = delegation.map_or(&options.workspace_root, |delegation| &delegation.workspace_root);
     Ok(CheckedRun { run: run_of(new, inputs, workflow.name.to_string(), rules.origin, instance, root) })
 }
 
@@ -299,7 +346,7 @@ fn run_of(
     run.instance = instance.map(|instance| instance.id);
     run.caller = new.caller;
     let text = new.spec.title.as_deref().or(new.spec.requirement.as_deref());
-    if let Some(title) = text.and_then(cliq_project::title_of) {
+    if let Some(title) = text.and_then(cliq_project::internals::title_of) {
         run.title = title;
     }
     let spec = RunSpec { inputs, ..new.spec };

@@ -94,9 +94,9 @@ async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<u
 /// Removes workspaces without a stored run that have not changed for the retention time. They may belong to another database that
 /// was in use before, so an active one is kept.
 async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
-    // Tasks may have a directory of their own.
-    let of_tasks = shared.options.tasks.as_ref().map(|tasks| &tasks.workspace_root);
-    let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(of_tasks).collect();
+    // Delegated runs may have a directory of their own.
+    let delegated = shared.options.delegation.as_ref().map(|options| &options.workspace_root);
+    let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(delegated).collect();
     let entries = roots.into_iter().flat_map(|root| root.read_dir_utf8().into_iter().flatten());
     for entry in entries.filter_map(Result::ok) {
         let Some(id) = RunId::parse_uuid(entry.file_name()) else { continue };
@@ -107,7 +107,13 @@ async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
         if is_old && shared.store.run(&id).await?.is_none() {
             let remove = {
                 let path = path.clone();
-                move || if cliq_backends::is_project_busy(&path) { Ok(()) } else { workspace::remove(&path) }
+                move || {
+                    if cliq_backends::internals::is_project_busy(&path) {
+                        Ok(())
+                    } else {
+                        workspace::remove(&path)
+                    }
+                }
             };
             let _ = shared.io.run(&path, remove).await;
         }

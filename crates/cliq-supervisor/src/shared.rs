@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_model::{Run, RunStore, Turns};
-use cliq_orchestrator::DirectoryWatch;
+use cliq_orchestrator::internals::DirectoryWatch;
 use cliq_protocol::RunId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -57,11 +57,7 @@ pub(crate) struct FollowerHandle {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        options: SupervisorOptions,
-        store: Arc<dyn RunStore>,
-        stopping: CancellationToken,
-    ) -> Self {
+    pub(crate) fn new(options: SupervisorOptions, store: Arc<dyn RunStore>) -> Self {
         let wakers = Wakers::default();
         let watch = watch(&wakers)
             .inspect_err(|error| tracing::warn!(%error, "cannot watch files: journals are read at intervals"))
@@ -72,7 +68,7 @@ impl Shared {
             hub: Hub::default(),
             counters: Counters::default(),
             io: WorkspaceIo::default(),
-            stopping,
+            stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             queue: Notify::new(),
             slots: tokio::sync::Mutex::default(),

@@ -2,15 +2,17 @@
 
 use cliq_fs::{CliqDir, FsError, SteeringInbox};
 use cliq_model::{Change, NewRunEvent, Run, RunOrigin, RunState, ServerEvent, StoreError};
+use cliq_orchestrator::internals::accepts_steering;
 use cliq_orchestrator::{
-    JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, accepts_steering, steer,
+    JournalFollower, JournalUpdate, Record, RunView, SteerError, ValidatedWorkflow, steer,
 };
-use cliq_project::{Host, Project, task_event};
+use cliq_project::internals::task_event;
+use cliq_project::{Host, Project};
 use cliq_protocol::{MAX_STEERING_MESSAGES, NewSteering, RunId, SteeringMessage};
 
 use crate::Supervisor;
 use crate::change::event;
-use crate::journal::{is_of, status_document, stored, stored_for_task};
+use crate::journal::{is_of, status_document, stored, stored_with_details};
 use crate::workspace_io::WorkspaceIoError;
 
 /// Reason why a steering message was not accepted.
@@ -160,10 +162,10 @@ fn with_new_events(host: &Host, run: Run) -> Option<Change> {
 }
 
 fn event_of(run: &Run, record: &Record, view: &RunView) -> NewRunEvent {
-    if run.origin != RunOrigin::A2a {
+    if run.origin != RunOrigin::Delegated {
         return stored(record);
     }
-    stored_for_task(record, &task_event(record, view))
+    stored_with_details(record, &task_event(record, view))
 }
 
 /// Passes the messages that were stored with a request to the run's inbox, which its orchestrator reads. Messages that were passed before

@@ -11,7 +11,6 @@ use cliq_model::{
 use cliq_orchestrator::{PipelineStatus, RunView};
 use cliq_protocol::RunId;
 use cliq_review::ReviewStore;
-use tokio_util::sync::CancellationToken;
 
 use crate::change::{ChangeError, event, update};
 use crate::counters::Counters;
@@ -41,6 +40,25 @@ pub enum RegisterError {
 }
 
 /// Handle of a supervisor. Clones share the same supervisor.
+///
+/// ```no_run
+/// # async fn example(store: std::sync::Arc<dyn cliq_model::RunStore>) -> Result<(), Box<dyn std::error::Error>> {
+/// use cliq_model::RunSpec;
+/// use cliq_project::{Environment, Host, Settings};
+/// use cliq_supervisor::{NewRun, RunRules, Supervisor, SupervisorOptions};
+///
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into()).with_home("/var/lib/cliq");
+/// let options = SupervisorOptions::new(host, "/var/lib/cliq".into(), &Settings::default());
+/// let supervisor = Supervisor::start(options, store).await?;
+///
+/// let spec = RunSpec { team: Some("@cliq/code".to_owned()), ..RunSpec::default() };
+/// let checked = supervisor.check(NewRun::new(spec), &RunRules::for_token()).await?;
+/// let run = supervisor.submit(checked).await?;
+/// println!("run {} is {}", run.id, run.life.state.as_str());
+///
+/// supervisor.stop().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     shared: Arc<Shared>,
@@ -49,16 +67,12 @@ pub struct Supervisor {
 impl Supervisor {
     /// Starts a supervisor: follows the active runs of the store and starts the queued ones. Needs a tokio runtime with IO and time.
     ///
-    /// The supervisor works until `stopping` is cancelled. Runs continue after that.
+    /// The supervisor works until [`Supervisor::stop`], also if all handles are dropped. Runs continue after that.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    pub async fn start(
-        options: SupervisorOptions,
-        store: Arc<dyn RunStore>,
-        stopping: CancellationToken,
-    ) -> Result<Self, StoreError> {
-        let shared = Arc::new(Shared::new(options, store, stopping));
+    pub async fn start(options: SupervisorOptions, store: Arc<dyn RunStore>) -> Result<Self, StoreError> {
+        let shared = Arc::new(Shared::new(options, store));
         if shared.store.is_shared() {
             let runs = replicas::round(&shared, &mut replicas::ForeignRuns::default()).await?;
             tracing::info!(runs, replica = shared.options.replica, "following active runs");
@@ -101,11 +115,12 @@ impl Supervisor {
         Ok(queue::enqueue(&self.shared, change).await?.unwrap_or(fallback))
     }
 
-    /// Queues a run with its task. Does nothing if the task's message has already created a task.
+    /// Queues a delegated run with its row in the store. Does nothing if its message has already created a run.
     ///
     /// # Errors
     /// Returns an error if the run cannot be stored.
-    pub async fn submit_task(
+    #[doc(hidden)]
+    pub async fn submit_delegated(
         &self,
         checked: CheckedRun,
         task: TaskRow,
@@ -121,6 +136,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the run cannot be stored.
+    #[doc(hidden)]
     pub async fn submit_fired(
         &self,
         mut checked: CheckedRun,
@@ -165,6 +181,7 @@ impl Supervisor {
     }
 
     /// Access to the files of workspaces.
+    #[doc(hidden)]
     #[must_use]
     pub fn workspace_io(&self) -> &WorkspaceIo {
         &self.shared.io
@@ -223,7 +240,7 @@ impl Supervisor {
                 change.run.ended_at = Some(clock::now());
                 change.run.reason = Some(format!("cancelled by {caller} before it began{detail}"));
                 change.push(ended(PipelineStatus::Cancelled, None));
-                let finished = self.shared.options.task_finished(&change.run, &RunView::empty(), &[]);
+                let finished = self.shared.options.delegated_finished(&change.run, &RunView::empty(), &[]);
                 finished.into_iter().for_each(|finished| change.push(finished));
             }
             Ok(effects)
@@ -248,6 +265,7 @@ impl Supervisor {
 
     /// Returns a store of reviews, on the database of the runs, whose decisions give the runs that they wake their slots at once. Those
     /// of other processes are noticed within 100 ms.
+    #[doc(hidden)]
     #[must_use]
     pub fn reviews(&self, store: Arc<dyn ReviewStore>) -> Arc<dyn ReviewStore> {
         Arc::new(SupervisedReviews { store, shared: Arc::clone(&self.shared) })
@@ -290,7 +308,7 @@ impl Supervisor {
         }
     }
 
-    /// Checks that a finished run can be resumed: it is no task of A2A, and the last run of its project.
+    /// Checks that a finished run can be resumed: it is not delegated, and the last run of its project.
     ///
     /// # Errors
     /// Returns the reason why it cannot be resumed, or the error of the store.
@@ -306,13 +324,22 @@ impl Supervisor {
     ///
     /// # Errors
     /// Returns an error if the store fails.
+    #[doc(hidden)]
     pub async fn adopt_trial(&self, workspace: &camino::Utf8Path) -> Result<Option<RunId>, StoreError> {
         discovery::adopt_trial(&self.shared, workspace).await
     }
 
-    /// Waits until the tasks of the supervisor have ended, at most ten seconds: a follower may wait for a file system that does not
-    /// respond. The stop token must be cancelled before. Runs continue.
+    /// Begins [`Supervisor::stop`] without waiting for its end.
+    #[doc(hidden)]
+    pub fn begin_stop(&self) {
+        self.shared.stopping.cancel();
+    }
+
+    /// Stops the supervisor: no run starts from now on, and readers of events get [`TailItem::Stopping`](crate::TailItem). Returns once
+    /// its tasks have ended, after ten seconds at most: a follower may wait for a file system that does not respond. Runs continue;
+    /// the next supervisor on the store follows them. All clones of the handle are stopped.
     pub async fn stop(&self) {
+        self.begin_stop();
         self.shared.tasks.close();
         if tokio::time::timeout(LAST_TASKS, self.shared.tasks.wait()).await.is_err() {
             tracing::warn!(tasks = self.shared.tasks.len(), "stopping without the tasks that wait for files");

@@ -29,7 +29,26 @@ pub enum TailItem {
     End,
 }
 
-/// Reader of a run's events.
+/// Reader of a run's events: first from the store, then live.
+///
+/// ```no_run
+/// # async fn example(supervisor: cliq_supervisor::Supervisor, id: cliq_protocol::RunId) -> Result<(), cliq_model::StoreError> {
+/// use cliq_supervisor::TailItem;
+///
+/// let mut tail = supervisor.tail(&id, 0);
+/// loop {
+///     match tail.next().await? {
+///         TailItem::Events(events) => {
+///             for event in events.iter() {
+///                 println!("{} {}", event.row.id, event.row.kind);
+///             }
+///         }
+///         TailItem::Idle => {}
+///         TailItem::Stopping | TailItem::End => break,
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct EventTail {
     shared: Arc<Shared>,

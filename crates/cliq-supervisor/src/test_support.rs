@@ -8,7 +8,6 @@ use cliq_model::{Change, LifecycleEvent, MemoryStore, Outcome, Run, RunOrigin, R
 use cliq_project::{Environment, Host};
 use cliq_protocol::RunId;
 use cliq_settings::Settings;
-use tokio_util::sync::CancellationToken;
 
 use crate::options::SupervisorOptions;
 use crate::shared::Shared;
@@ -36,7 +35,7 @@ impl TestSupervisor {
         host.home = Some(home.to_owned());
         let mut options = SupervisorOptions::new(host, home, &Settings::default());
         change(&mut options);
-        let shared = Shared::new(options, Arc::new(store.clone()), CancellationToken::new());
+        let shared = Shared::new(options, Arc::new(store.clone()));
         Self { shared: Arc::new(shared), store, dir }
     }
 

@@ -9,7 +9,6 @@ use cliq_project::{Environment, Host};
 use cliq_settings::Settings;
 use cliq_store::{Location, SqlStore};
 use cliq_supervisor::{Supervisor, SupervisorOptions};
-use tokio_util::sync::CancellationToken;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_runs_are_removed_while_the_supervisor_stops() {
@@ -38,10 +37,8 @@ async fn old_runs_are_removed_while_the_supervisor_stops() {
     let mut host = Host::new(Environment::of_process(), "cliq".into());
     host.home = Some(home.to_owned());
     let options = SupervisorOptions::new(host, home, &Settings::default());
-    let stopping = CancellationToken::new();
-    let supervisor = Supervisor::start(options, store.clone(), stopping.clone()).await.unwrap();
+    let supervisor = Supervisor::start(options, store.clone()).await.unwrap();
     // The first removal of a supervisor at work comes after some seconds: it has not come yet.
-    stopping.cancel();
     supervisor.stop().await;
     assert!(store.run(&old.id).await.unwrap().is_none() && !old.workspace.exists());
     assert!(store.run(&new.id).await.unwrap().is_some() && new.workspace.exists());

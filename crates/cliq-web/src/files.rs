@@ -1,7 +1,7 @@
 //! Directories of a run's workspace.
 
 use camino::Utf8Path;
-use cliq_supervisor::workspace_files;
+use cliq_supervisor::internals::workspace_files;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -5,13 +5,13 @@ use axum::response::{IntoResponse, Response};
 use cliq_lifecycle::StepError;
 use cliq_model::StoreError;
 use cliq_orchestrator::SteerError;
-use cliq_project::{PlanCommandError, ProjectError};
+use cliq_project::ProjectError;
+use cliq_project::internals::PlanCommandError;
 use cliq_protocol::MAX_JSON_VALUES;
 use cliq_review::{Refusal, ReviewsError};
-use cliq_supervisor::workspace_files::FileError;
-use cliq_supervisor::{
-    ChangeError, PhaseError, RegisterError, RequestError, SteeringRefusal, WorkspaceIoError,
-};
+use cliq_supervisor::internals::PhaseError;
+use cliq_supervisor::internals::workspace_files::FileError;
+use cliq_supervisor::{ChangeError, RegisterError, RequestError, SteeringRefusal, WorkspaceIoError};
 use cliq_workflow::Diagnostic;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -173,7 +173,7 @@ impl Problem {
     pub fn of_change(error: ChangeError, change: &str) -> Self {
         match error {
             ChangeError::NoRun => Self::not_found("there is no run of this id"),
-            ChangeError::TaskIsOver | ChangeError::NotLast(_) => Self::conflict(error.to_string()),
+            ChangeError::DelegationIsOver | ChangeError::NotLast(_) => Self::conflict(error.to_string()),
             ChangeError::NotAllowed(reason) => Self::conflict(format!("{reason}, and cannot be {change}")),
             ChangeError::Files(error) => error.into(),
             ChangeError::Store(error) => error.into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cliq_model::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_orchestrator::{Record, RunView};
-use cliq_supervisor::status_document;
+use cliq_supervisor::internals::status_document;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;

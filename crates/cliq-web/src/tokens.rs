@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cliq_model::{NewToken, Scope, Secret, TokenKind};
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 
 use crate::core::Core;
 use crate::problem::Problem;

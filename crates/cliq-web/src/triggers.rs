@@ -1,7 +1,7 @@
 //! Triggers with their firings, and records of actions.
 
 use cliq_model::{AuditAction, FiringFilter, FiringState};
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_triggers::{FiringDocument, TriggerDocument};
 
 use crate::caller::Caller;

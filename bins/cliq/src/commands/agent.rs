@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_agents::Usable;
-use cliq_project::{Environment, Execute, Project, ProjectError, Settings, review_agent, team_phase_agent};
+use cliq_project::internals::{Execute, review_agent, team_phase_agent};
+use cliq_project::{Environment, Project, ProjectError, Settings};
 use cliq_sdk::conformance::{self, Options, Role};
 use cliq_workflow::{CONNECTORS, Connector, Direction, Setting};
 

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use cliq_backends::Docker;
 #[cfg(feature = "kubernetes")]
 use cliq_backends::Kubernetes;
-use cliq_backends::{Backend, BackendError, BackendKind, RunJob, RunObserver};
+use cliq_backends::{Backend, BackendError, BackendKind, Cancellation, RunJob, RunObserver};
 use cliq_orchestrator::{Record, RunView};
 use cliq_project::{Check, Project, Settings};
 #[cfg(feature = "docker")]
 use cliq_protocol::RunId;
-use tokio_util::sync::CancellationToken;
 
 use super::signals::interrupted;
 use crate::args::RunArgs;
@@ -114,7 +113,7 @@ pub(super) fn run(kind: BackendKind, job: &RunJob, json: bool, headless: bool) -
     let backend = backend(kind, job)?;
     let mut display = Display { progress: Progress::new(json, headless), is_closed: false };
     let end = block_on(async {
-        let cancel = CancellationToken::new();
+        let cancel = Cancellation::new();
         let signalled = cancel.clone();
         tokio::spawn(async move {
             interrupted().await;
@@ -134,7 +133,7 @@ pub(super) fn run(kind: BackendKind, job: &RunJob, json: bool, headless: bool) -
 
 #[cfg(feature = "docker")]
 fn docker(project: &Project, settings: &Settings) -> Result<Docker, Failure> {
-    Ok(Docker::new(project, settings, Arc::new(crate::reviews::MachineReviews::default()))?)
+    Ok(Docker::new(project, settings)?.with_reviews(Arc::new(crate::reviews::MachineReviews::default())))
 }
 
 #[cfg(feature = "kubernetes")]

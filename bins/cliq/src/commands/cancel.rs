@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use cliq_fs::{
     CliqDir, FollowerLock, FsError, LockError, PipelineStatus, ProjectLock, read_status, write_status,
 };
-use cliq_orchestrator::{Journal, RunEvent, Timing, end_dead_run};
-use cliq_project::{Project, RunOptions, RunStart, RunState, timing};
+use cliq_orchestrator::internals::end_dead_run;
+use cliq_orchestrator::{Journal, RunEvent, Timing};
+use cliq_project::internals::timing;
+use cliq_project::{Project, RunOptions, RunStart, RunState};
 
 use super::execution::execute_until;
 use crate::failure::Failure;

@@ -11,7 +11,7 @@ use crate::project;
 pub(super) fn run(file: Option<&Utf8Path>, arguments: &[String]) -> Result<ExitCode, Failure> {
     let mut host = project::host();
     host.program = project::own_program()?;
-    match cliq_backends::enter(&host, file, std::io::stdin().lock(), arguments) {
+    match cliq_backends::internals::enter(&host, file, std::io::stdin().lock(), arguments) {
         Err(error) => Err(Failure::usage(error.to_string()).hint(error.hint().unwrap_or_default())),
         Ok(never) => match never {},
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_lifecycle::{Daemon, Plans};
-use cliq_project::SettingsPlanAgents;
+use cliq_project::internals::SettingsPlanAgents;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

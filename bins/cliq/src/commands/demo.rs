@@ -10,7 +10,7 @@ mod stage;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use cliq_project::is_empty_dir;
+use cliq_project::internals::is_empty_dir;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;

@@ -12,7 +12,7 @@ use cliq_eval::report::{PairReport, Report, Selection, compare_reports};
 use cliq_eval::suite::{Suite, read_suite, suite_schema};
 use cliq_eval::{EXAMPLES, Evaluation, suite_of};
 use cliq_model::{EvaluationRow, EvaluationStore};
-use cliq_project::{is_empty_dir, write_files};
+use cliq_project::internals::{is_empty_dir, write_files};
 use cliq_store::SqlStore;
 use cliq_workflow::count_by_severity;
 use comfy_table::{ContentArrangement, Table, presets};

@@ -35,7 +35,7 @@ pub(super) fn run(run: Option<&str>, as_json: bool) -> Result<ExitCode, Failure>
 fn caveats(recorded: &RecordedRun, project: &Project) -> Vec<Caveat> {
     let view = RunView::of(&recorded.journal);
     let is_last = recorded.place == *project.dir().root();
-    Caveat::of_document(&if is_last { RunStatus { view: &view, project }.document() } else { json!(view) })
+    Caveat::of_document(&if is_last { RunStatus::new(&view, project).document() } else { json!(view) })
 }
 
 fn show(timeline: &Timeline, caveats: &[Caveat], dir: &CliqDir) -> std::io::Result<()> {

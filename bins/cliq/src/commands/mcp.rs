@@ -82,7 +82,7 @@ impl ProjectBackend {
             view.interrupt(journal.records.last().and_then(|record| record.ts.time()));
         }
         let view = last.map(|(_, view)| view);
-        let document = |view| RunStatus { view, project: &project }.document();
+        let document = |view| RunStatus::new(view, &project).document();
         let mut value = view.as_ref().map_or_else(|| json!({}), document);
         value["state"] = state.as_str().into();
         Ok(value)

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use cliq_backends::{BackendKind, RunJob};
 use cliq_lifecycle::Assignment;
-use cliq_project::{PlanAgent, RunStart, SIGNAL_FILES};
+use cliq_project::RunStart;
+use cliq_project::internals::{PlanAgent, SIGNAL_FILES};
 use cliq_protocol::RunId;
 
 use super::backends;

@@ -66,7 +66,7 @@ fn refused(refusal: &cliq_review::Refusal) -> Failure {
 /// A review as programs read it: with the links of those who have not answered.
 fn document(review: &Review) -> Value {
     let mut value = json!(review);
-    let kept = home().ok().and_then(|home| cliq_project::kept_review(&home, review.id.as_str()));
+    let kept = home().ok().and_then(|home| cliq_project::internals::kept_review(&home, review.id.as_str()));
     let link = |name: &str| Some((name.to_owned(), json!(kept.as_ref()?.link(name)?)));
     let links: serde_json::Map<String, Value> = review.waits_for().into_iter().filter_map(link).collect();
     value["links"] = Value::Object(links);

@@ -172,16 +172,21 @@ impl RunCommand<'_> {
         run_id: Option<RunId>,
         active: Option<RunId>,
     ) -> Result<ExitCode, Failure> {
-        let spec = self.spec.clone();
-        let mut job = RunJob::new(&self.project, workflow, &self.settings, start, spec, run_id, active)?;
-        job.mode = mode(self.args);
+        let job = RunJob::builder(&self.project)
+            .with_team(workflow, self.settings.clone())
+            .with_start(start)
+            .with_spec(self.spec.clone())
+            .with_mode(mode(self.args))
+            .with_run_id(run_id)
+            .with_active(active)
+            .build()?;
         backends::run(kind, &job, self.args.json, self.args.headless)
     }
 
     /// Runs in this process.
     fn run_here(&self, mut plan: RunPlan, start: &RunStart) -> Result<ExitCode, Failure> {
         let (args, project) = (self.args, &self.project);
-        cliq_orchestrator::raise_descriptor_limit();
+        cliq_orchestrator::internals::raise_descriptor_limit();
         let requested = match args.launcher {
             Some(name) => Some(name.into()),
             None => (args.headless || args.json).then_some(LauncherKind::Process),
@@ -214,7 +219,7 @@ impl RunCommand<'_> {
 
 /// Returns the behaviour of the process in a container or Job.
 fn mode(args: &RunArgs) -> RunMode {
-    RunMode { parks: args.park, a2a_events: args.a2a_events.clone() }
+    RunMode::default().with_parking(args.park).with_instance_id(args.a2a_events.clone())
 }
 
 /// Whether a run has begun in the project: a server that slept since it gave the run its place starts it once more.

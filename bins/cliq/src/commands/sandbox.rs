@@ -6,10 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use cliq_project::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socket};
-use cliq_project::{
-    Access, Confined, Egress, Network, Policy, Preference, Profile, Sandbox, Wrapper, enter_sandbox,
-};
+use cliq_project::internals::egress::{EgressProxy, EgressRules, OnRefusal, forward_to_socket};
+use cliq_project::internals::{Access, Confined, Egress, Policy, Preference, Wrapper, enter_sandbox};
+use cliq_project::{Network, Profile, Sandbox};
 use cliq_settings::EnforcementSettings;
 use serde_json::Value;
 

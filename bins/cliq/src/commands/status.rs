@@ -51,7 +51,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         }
         if as_json {
             let view = shown.unwrap_or_else(|| RunView::new(&workflow));
-            let mut value = RunStatus { view: &view, project: &project }.document();
+            let mut value = RunStatus::new(&view, &project).document();
             value["state"] = state.as_str().into();
             value["elapsed_ms"] = json!(view.elapsed_ms(cliq_fs::now()));
             value["caveats"] = json!(Caveat::of_document(&value));
@@ -87,7 +87,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         (ui::paint(ui::BOLD, &view.team), view.run_id.as_ref().map_or("-", cliq_protocol::RunId::as_str));
     out.push_str(&[&team, " ", &ui::paint(ui::DIM, run_id), "  ", state.as_str(), "\n"].concat());
     out.push_str(&summary::table(view, project, now));
-    for row in (RunStatus { view, project }).rows() {
+    for row in RunStatus::new(view, project).rows() {
         let waiting =
             row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));
         // The phase around a team's has it too.
@@ -109,7 +109,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
     if let Some(reason) = &view.reason {
         let _ = writeln!(out, "reason: {reason}");
     }
-    for caveat in Caveat::of_document(&RunStatus { view, project }.document()) {
+    for caveat in Caveat::of_document(&RunStatus::new(view, project).document()) {
         let label = ui::paint(ui::YELLOW, format!("{}:", caveat.label()));
         let _ = writeln!(out, "{label} {}", caveat.sentence());
     }

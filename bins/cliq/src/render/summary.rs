@@ -23,7 +23,7 @@ const QUOTED_LINES: usize = 12;
 
 /// The table of phases.
 pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String {
-    let rows = RunStatus { view, project }.rows();
+    let rows = RunStatus::new(view, project).rows();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let has_usage = rows.iter().any(|row| row.phase.usage.is_some());
@@ -136,7 +136,7 @@ pub(crate) fn show(view: &RunView, project: &Project) -> io::Result<()> {
     }
     match view.pipeline_status() {
         Some(PipelineStatus::Completed) => {
-            let caveats = Caveat::of_document(&RunStatus { view, project }.document());
+            let caveats = Caveat::of_document(&RunStatus::new(view, project).document());
             let style = if caveats.is_empty() { GREEN } else { YELLOW };
             ui::line(format!("\n{} in {took}", paint(style, "COMPLETED")))?;
             self::caveats(&caveats)

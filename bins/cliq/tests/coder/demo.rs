@@ -1,6 +1,6 @@
 //! `cliq demo --model`: a whole feature by `@cliq/code`, with each API.
 
-use cliq_project::MODEL_DEMO_SCRIPT;
+use cliq_project::internals::MODEL_DEMO_SCRIPT;
 use cliq_scripted_model::{Behavior, ScriptedModel};
 use cliq_testkit::env::Env;
 
@@ -27,7 +27,7 @@ fn code_team_works_with_servers_that_do_not_stream() {
         let script = serde_json::from_str(MODEL_DEMO_SCRIPT).unwrap();
         let model = ScriptedModel::start(script, Behavior { is_whole: true, ..Behavior::default() }).unwrap();
         let env = Env::bare();
-        for (path, text) in cliq_project::MODEL_DEMO_FILES {
+        for (path, text) in cliq_project::internals::MODEL_DEMO_FILES {
             env.write(path, text);
         }
         env.cliq(["init"]).expect(0);

@@ -464,11 +464,15 @@ fn json_events_are_the_journal_and_more() {
 #[test]
 fn the_documented_embedding_programs_run_a_team() {
     let docs = include_str!("../../../../docs/embedding.md");
-    let of_project = include_str!("../../../../crates/cliq-project/examples/embed.rs");
-    let of_orchestrator = include_str!("../../../../crates/cliq-orchestrator/examples/run_team.rs");
-    for program in [of_project, of_orchestrator] {
+    let programs = [
+        include_str!("../../../../crates/cliq-project/examples/embed.rs"),
+        include_str!("../../../../crates/cliq-orchestrator/examples/run_team.rs"),
+        include_str!("../../../../crates/cliq-backends/examples/run_in.rs"),
+        include_str!("../../../../crates/cliq-sdk/examples/word_count.rs"),
+    ];
+    for program in programs {
         assert!(docs.contains(program), "docs/embedding.md does not show an example as it is:\n{program}");
-        assert!(program.lines().count() < 30);
+        assert!(program.lines().count() < 40);
     }
     let example = |name: &str| {
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).with_file_name("examples").join(name);
@@ -482,6 +486,9 @@ fn the_documented_embedding_programs_run_a_team() {
     let output = example("embed").arg(env.work()).arg(env!("CARGO_BIN_EXE_cliq")).output().unwrap();
     done(&output).expect(0).says("judge: PASS").says("judge: completed after");
     assert!(env.read(".cliq/journal.jsonl").contains("\"max_parallel\":1"), "the settings hold");
+    let output =
+        example("run_in").arg(env.work()).arg(env!("CARGO_BIN_EXE_cliq")).arg("child").output().unwrap();
+    done(&output).expect(0).says("judge: PASS").says("exit code 0");
 
     let env = Env::new(
         "workflow:\n  phases:\n    - {name: work, type: standard, agent: x}\n",

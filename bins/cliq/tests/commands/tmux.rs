@@ -1,11 +1,11 @@
 //! Panes: the real tmux, on sockets of its own.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_orchestrator::{CliqDir, Job, Launcher as _, TmuxLauncher, end_dead_run};
+use cliq_orchestrator::internals::end_dead_run;
+use cliq_orchestrator::{CliqDir, Job, Launcher as _, TmuxLauncher};
 use cliq_testkit::env::{Env, done, not_run};
 
 const THREE: &str = "workflow:
@@ -216,15 +216,9 @@ fn hesitant(dir: &CliqDir) -> TmuxLauncher {
 fn beginning(env: &Env) -> (CliqDir, Job) {
     let workspace = Utf8PathBuf::from_path_buf(env.work().to_owned()).expect("UTF-8");
     let dir = CliqDir::create(&workspace).expect("a project");
-    let job = Job {
-        title: "a".to_owned(),
-        program: "sh".to_owned(),
-        args: ["-c", "touch began; sleep 1000"].map(str::to_owned).into(),
-        env: BTreeMap::from([("CLIQ_RUN_PATH".to_owned(), "run/a".to_owned())]),
-        dir: workspace.clone(),
-        stdin: None,
-        log: dir.logs().join("a.log"),
-    };
+    let job = Job::new("a", "sh", workspace.clone(), dir.logs().join("a.log"))
+        .with_args(["-c", "touch began; sleep 1000"])
+        .with_env("CLIQ_RUN_PATH", "run/a");
     (dir, job)
 }
 

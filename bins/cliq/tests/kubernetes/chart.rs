@@ -4,7 +4,7 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Command;
 
-use cliq_backends::RIGHTS;
+use cliq_backends::internals::RIGHTS;
 use cliq_testkit::PostgresServer;
 use cliq_testkit::machine::{Machine, wait_for};
 use cliq_testkit::wire::Wire;

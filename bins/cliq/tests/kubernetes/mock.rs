@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use cliq_backends::RIGHTS;
+use cliq_backends::internals::RIGHTS;
 use cliq_testkit::chain;
 use cliq_testkit::env::{CommandOutput, Env, done, python_with};
 use rustix::process::{Pid, Signal, kill_process};

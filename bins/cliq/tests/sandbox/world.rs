@@ -16,7 +16,7 @@ pub(crate) fn mechanisms() -> Vec<&'static str> {
         Ok(_) => found.push("bubblewrap"),
         Err(why) => cliq_testkit::not_run(why),
     }
-    if support.landlock >= cliq_project::LANDLOCK_VERSION {
+    if support.landlock >= cliq_project::internals::LANDLOCK_VERSION {
         found.push("landlock");
     } else {
         cliq_testkit::not_run("the kernel has no Landlock of version 6");

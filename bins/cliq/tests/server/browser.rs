@@ -194,7 +194,7 @@ fn pdf() -> Vec<u8> {
 #[test]
 fn a_new_user_finds_the_answers() {
     let Some(modules) = modules() else { return };
-    let script = serde_json::from_str(cliq_project::MODEL_DEMO_SCRIPT).unwrap();
+    let script = serde_json::from_str(cliq_project::internals::MODEL_DEMO_SCRIPT).unwrap();
     let model = ScriptedModel::start(script, Behavior::default()).unwrap();
     let machine = Machine::new().settings(&json!({
         "default_agent": "openai-api",
@@ -205,7 +205,7 @@ fn a_new_user_finds_the_answers() {
     machine.team("publication", &PUBLICATION.replace("PUBLISHED", published.to_str().unwrap()));
     machine.team("strict", STRICT);
     let project = machine.project("handbook");
-    for (path, text) in cliq_project::MODEL_DEMO_FILES {
+    for (path, text) in cliq_project::internals::MODEL_DEMO_FILES {
         std::fs::write(project.join(path), text).unwrap();
     }
     // Checkpoints are taken in git repositories.

@@ -9,15 +9,13 @@ use super::{ContainerEnd, ContainerState, DockerOptions, Engine, Job, Slot, Stre
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::ProjectLock;
-use cliq_project::{
-    Check, CheckStatus, Environment, Handover, Project, REVIEW_SOCKET, ReviewBackend, ReviewSocket, Settings,
-    timing,
-};
+use cliq_project::internals::{Handover, NoReviews, REVIEW_SOCKET, ReviewBackend, ReviewSocket, timing};
+use cliq_project::{Check, CheckStatus, Environment, Project, Settings};
 use cliq_protocol::RunId;
 use cliq_settings::DockerSettings;
-use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, RunHandle};
+use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::follower_lock;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
@@ -43,19 +41,23 @@ impl std::fmt::Debug for Docker {
 }
 
 impl Docker {
-    /// Creates the backend that the settings describe. Human gates of its runs use `reviews`.
+    /// Creates the backend that the settings describe. Human gates of its runs need a cliq server (`hug.server_url`).
     ///
     /// # Errors
     /// Returns an error if the project's host has no cliq home.
-    pub fn new(
-        project: &Project,
-        settings: &Settings,
-        reviews: Arc<dyn ReviewBackend>,
-    ) -> Result<Self, BackendError> {
+    pub fn new(project: &Project, settings: &Settings) -> Result<Self, BackendError> {
         let options = DockerOptions::of(settings);
         let address = engine_address(&options, &project.host().environment);
         let home = project.host().home.clone().ok_or(BackendError::NoHome)?;
-        Ok(Self { options, address, home, reviews })
+        Ok(Self { options, address, home, reviews: Arc::new(NoReviews) })
+    }
+
+    /// Sets the reviews of this machine, for human gates of its runs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_reviews(mut self, reviews: Arc<dyn ReviewBackend>) -> Self {
+        self.reviews = reviews;
+        self
     }
 
     /// Returns the id of the last run of a project if it is active in a container, after the process that followed it has died.
@@ -190,7 +192,7 @@ impl Backend for Docker {
         &self,
         job: &RunJob,
         observer: &mut dyn RunObserver,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         let (dir, run_id) = (job.dir(), &job.run_id);
         let lock = follower_lock::lock(dir)?;
@@ -221,7 +223,7 @@ impl Backend for Docker {
         job: &RunJob,
         mut handle: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
         let run_id = &job.run_id;
         if handle.is_adopted {
@@ -256,7 +258,7 @@ async fn follow_container(
     run_id: &RunId,
     monitor: &mut RunMonitor<'_>,
     grace: Duration,
-    cancel: &CancellationToken,
+    cancel: &Cancellation,
 ) -> Result<ContainerEnd, BackendError> {
     let monitor = std::sync::Mutex::new(monitor);
     let with = |work: &mut dyn FnMut(&mut RunMonitor<'_>)| {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::{Cluster, HANDOVER_FILE, JobEnd, JobState, KubernetesError, KubernetesOptions, Work, on_claim};
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_project::{Check, CheckStatus, Handover, Project, Settings, timing};
+use cliq_project::internals::{Handover, timing};
+use cliq_project::{Check, CheckStatus, Project, Settings};
 use cliq_protocol::RunId;
 use cliq_settings::{KubernetesSettings, ReviewSettings};
-use tokio_util::sync::CancellationToken;
 
 use super::job_follower::JobFollower;
 use crate::backend::{Backend, RunHandle};
+use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::follower_lock;
@@ -232,7 +233,7 @@ impl Backend for Kubernetes {
         &self,
         job: &RunJob,
         observer: &mut dyn RunObserver,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         if !self.has_review_server && job.project.asks_people()? {
             return Err(BackendError::Unprepared {
@@ -261,7 +262,7 @@ impl Backend for Kubernetes {
         job: &RunJob,
         mut handle: RunHandle,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
         if handle.is_adopted {
             handle = handle.with(follower_lock::try_lock(job.dir()));

@@ -7,8 +7,8 @@ use super::{Cluster, JobEnd, KubernetesOptions};
 use cliq_fs::{CliqDir, PipelineStatus, write_status};
 use cliq_protocol::RunId;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
+use crate::cancellation::Cancellation;
 use crate::child_process::JournalTail;
 use crate::error::BackendError;
 use crate::follower_lock::cancelled;
@@ -38,7 +38,7 @@ impl JobFollower<'_> {
     pub(super) async fn follow(
         &self,
         monitor: &mut RunMonitor<'_>,
-        cancel: &CancellationToken,
+        cancel: &Cancellation,
     ) -> Result<Option<JobEnd>, BackendError> {
         let notices: Mutex<Vec<String>> = Mutex::default();
         let mut journal = JournalTail::new(self.dir, self.run_id);
@@ -52,7 +52,7 @@ impl JobFollower<'_> {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         }));
         // Requests by `cliq cancel` only: the token is handled here.
-        let never = CancellationToken::new();
+        let never = Cancellation::new();
         let mut by_command = std::pin::pin!(cancelled(self.dir, &never));
         let (mut asked, mut is_cancelled): (Option<Instant>, bool) = (None, false);
         let mut recorded: Option<Instant> = None;

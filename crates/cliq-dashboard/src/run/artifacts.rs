@@ -15,7 +15,7 @@ use crate::preview::preview;
 use crate::visitor::Visitor;
 use crate::workspace::document_link;
 use cliq_model::Run;
-use cliq_supervisor::workspace_files;
+use cliq_supervisor::internals::workspace_files;
 
 /// The most files with a preview, and the most that are listed.
 const SHOWN: usize = 10;

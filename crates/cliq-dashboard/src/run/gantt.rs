@@ -188,7 +188,7 @@ pub(super) fn draw(rows: &[Row], from: i64, to: i64, link: &str) -> String {
                 End::Back => "sent back",
                 End::Bad => "not completed",
             };
-            let took = cliq_project::duration(end - span.from);
+            let took = cliq_project::internals::duration(end - span.from);
             let _ = write!(
                 out,
                 "<g><title>{name}, round {}: {words} after {took}</title><rect class=\"span {class}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"18\" rx=\"3\"/>",
@@ -243,7 +243,7 @@ fn ticks(length: i64) -> Vec<(i64, String)> {
     (0..=7)
         .map(|n| n * step)
         .take_while(|at| *at <= length)
-        .map(|at| (at, cliq_project::duration(at)))
+        .map(|at| (at, cliq_project::internals::duration(at)))
         .collect()
 }
 

@@ -45,7 +45,7 @@ pub(super) fn panel(
             (phase_state(phase))
             span { (text("type")) @if phase["support"] == true { " (support)" } }
             span { (rounds) @if rounds == 1 { " round" } @else { " rounds" } }
-            span { "took " (cliq_project::duration(millis + since)) }
+            span { "took " (cliq_project::internals::duration(millis + since)) }
         }
         @if let Some(kept) = phase["kept_from"].as_str() { p.note { "Kept from run " a href=(format!("/runs/{kept}")) { (kept) } "." } }
         @if let Ok(limited) = Limited::read(phase["limited"].clone(), "limited") {
@@ -85,7 +85,7 @@ fn commands(phase: &Value) -> Markup {
                     summary {
                         @if command["pass"] == true { (badge("completed")) } @else { (badge("failed")) }
                         " " code { (shown(name.as_bytes())) }
-                        @if let Some(millis) = command["duration_ms"].as_i64() { span.quiet { " " (cliq_project::duration(millis)) } }
+                        @if let Some(millis) = command["duration_ms"].as_i64() { span.quiet { " " (cliq_project::internals::duration(millis)) } }
                         @if let Some(code) = command["exit_code"].as_i64().filter(|code| *code != 0) { span.quiet { " exit status " (code) } }
                     }
                     @if said.is_empty() { p.quiet { "It printed nothing." } } @else { (output(name, &shown(said.as_bytes()))) }

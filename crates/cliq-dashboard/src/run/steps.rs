@@ -8,7 +8,7 @@ use cliq_protocol::Outcome;
 use maud::{Markup, html};
 
 use crate::text::shown;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::Core;
 use cliq_web::Problem;
 
@@ -40,7 +40,7 @@ fn step(row: &RunEventRow, begin: i64, is_clear: bool) -> Option<Markup> {
     let at = clock::millis(&row.ts).map_or(0, |at| (at - begin).max(0));
     Some(html! {
         li class=(weight) {
-            time datetime=(row.ts) title=(row.ts) { "+" (cliq_project::duration(at)) }
+            time datetime=(row.ts) title=(row.ts) { "+" (cliq_project::internals::duration(at)) }
             " " (shown(text.as_bytes()))
         }
     })

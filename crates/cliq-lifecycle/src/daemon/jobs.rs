@@ -75,7 +75,7 @@ impl Daemon {
             let (None, Some(run_id)) = (end_of(&journal), journal.run_id()) else { continue };
             let is_remote = assignment_file(&job).exists();
             if !is_remote {
-                cliq_orchestrator::end_dead_run(&dir, run_id, ORPHANS);
+                cliq_orchestrator::internals::end_dead_run(&dir, run_id, ORPHANS);
             } else if !wanted.contains(&job) {
                 ask_to_end(&dir);
             }

@@ -299,8 +299,10 @@ impl AgentRun {
                     TimeoutDecision::TimedOut => {
                         // Its last words may have come just now.
                         let late = || format!("it did not finish within {}", show(self.limit));
-                        let outcome = self.read(follower)?;
-                        return outcome.unwrap_or_else(|| Err(Failure::of(FailureCause::Timeout, late())));
+                        let Some(outcome) = self.read(follower)? else {
+                            return Err(Failure::of(FailureCause::Timeout, late()));
+                        };
+                        return outcome;
                     }
                 }
             }

@@ -10,6 +10,7 @@ use crate::engine::Limits;
 
 /// The budgets of a run, as recorded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RecordedBudgets {
     /// The budget of the run.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]

@@ -7,6 +7,7 @@ use super::RunEvent;
 
 /// An event and its time.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Record {
     /// Time at which it was seen.
     pub ts: WireTime,
@@ -15,6 +16,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns a record of an event at a time.
+    #[must_use]
+    pub fn new(ts: impl Into<WireTime>, event: RunEvent) -> Self {
+        Self { ts: ts.into(), event }
+    }
+
     /// The record as one line of JSON with its newline.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

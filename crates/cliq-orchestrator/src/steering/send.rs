@@ -17,6 +17,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A message that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SteeringReceipt {
     /// Message.
     pub message: SteeringMessage,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cliq_gate::GateState;
-use cliq_orchestrator::{Input, PhaseState, PhaseWait, Pipeline};
+use cliq_orchestrator::internals::{Input, PhaseState, PhaseWait, Pipeline};
 use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;
 

@@ -1,8 +1,8 @@
 //! The inputs of a run as its journal records them.
 
+use cliq_orchestrator::internals::{Decision, Input, Kept, KeptOutcome, Limits, MergeOutcome};
 use cliq_orchestrator::{
-    Decision, DecisionKind, Input, Journal, Kept, KeptOutcome, KeptPhase, Limits, MergeOutcome, Record,
-    RecordedBudgets, RunEvent, ValidatedWorkflow,
+    DecisionKind, Journal, KeptPhase, Record, RecordedBudgets, RunEvent, ValidatedWorkflow,
 };
 use cliq_protocol::{RunId, Timestamp, Usage};
 use cliq_workflow::PhaseId;
@@ -12,8 +12,10 @@ fn recorded(limits: &Limits, workflow: &ValidatedWorkflow) -> RecordedBudgets {
     if limits.run.is_unlimited() {
         return RecordedBudgets::default();
     }
-    let models = limits.models.iter().map(|id| workflow.phase(*id).name.clone()).collect();
-    RecordedBudgets { run: limits.run, models, ..RecordedBudgets::default() }
+    let mut budgets = RecordedBudgets::default();
+    budgets.run = limits.run;
+    budgets.models = limits.models.iter().map(|id| workflow.phase(*id).name.clone()).collect();
+    budgets
 }
 
 /// The inputs as the driver journals them, through the bytes of a file.
@@ -111,7 +113,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
             Input::Cancel => RunEvent::CancelRequested { by: "test".into() },
             Input::Fail { reason } => RunEvent::OrchestratorFailed { reason },
         };
-        bytes.extend(Record { ts: Timestamp::UNIX_EPOCH.into(), event }.encode());
+        bytes.extend(Record::new(Timestamp::UNIX_EPOCH, event).encode());
     }
     bytes.extend(b"{\"event\":\"torn");
     std::fs::write(&path, bytes).expect("written");

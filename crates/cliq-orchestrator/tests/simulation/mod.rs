@@ -10,7 +10,8 @@ mod world;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cliq_orchestrator::{Amount, Decision, Input, PhaseState, Pipeline, PipelineStatus};
+use cliq_orchestrator::PipelineStatus;
+use cliq_orchestrator::internals::{Amount, Decision, Input, PhaseState, Pipeline};
 use cliq_workflow::PhaseId;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cliq_gate::GateState;
-use cliq_orchestrator::{
+use cliq_orchestrator::internals::{
     Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome, PhaseState,
-    Pipeline, PipelineStatus, Report, SkipReason, ValidatedWorkflow,
+    Pipeline, Report,
 };
+use cliq_orchestrator::{PipelineStatus, SkipReason, ValidatedWorkflow};
 use cliq_protocol::{Budget, CommandResult, HistoryEntry, PhaseKind};
 use cliq_workflow::{FailureCause, PhaseId};
 use serde_json::json;

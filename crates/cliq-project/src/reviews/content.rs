@@ -1,7 +1,7 @@
 //! Content for reviewers: everything that the phase knows when it asks.
 
 use camino::Utf8Path;
-use cliq_orchestrator::repositories;
+use cliq_orchestrator::internals::repositories;
 use cliq_protocol::Timestamp;
 use cliq_review::{Content, PriorHandoff, TimelineEntry};
 use cliq_sdk::GateContext;

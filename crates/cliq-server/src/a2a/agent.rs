@@ -214,7 +214,7 @@ async fn cancel(
     let stored = find(app, &owner, id).await?;
     match app.core.supervisor.cancel_with_reason(&stored.run.id, &caller.0.label, reason).await {
         Ok(_) => {}
-        Err(ChangeError::NotAllowed(_) | ChangeError::NotLast(_) | ChangeError::TaskIsOver) => {
+        Err(ChangeError::NotAllowed(_) | ChangeError::NotLast(_) | ChangeError::DelegationIsOver) => {
             let message = format!("the task is {} and cannot be cancelled", stored.run.life.state.as_str());
             return Err(A2aError::new(ErrorKind::TaskNotCancelable, message).with("taskId", id));
         }

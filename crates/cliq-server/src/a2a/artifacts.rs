@@ -11,7 +11,8 @@ use cliq_model::{Run, RunState, ServerEvent, TaskOutcome};
 use cliq_orchestrator::{PhaseStatus, RunView};
 use cliq_project::{Host, Project};
 use cliq_protocol::lenient_json;
-use cliq_supervisor::{TaskLog, workspace_files};
+use cliq_supervisor::DelegationLog;
+use cliq_supervisor::internals::workspace_files;
 use serde_json::{Value, json};
 
 /// The last bytes of the orchestrator's log that are in the result.
@@ -33,11 +34,14 @@ pub(crate) struct TaskArtifacts {
     pub(crate) instance_id: String,
 }
 
-impl TaskLog for TaskArtifacts {
+impl DelegationLog for TaskArtifacts {
     fn prepared(&self, run: &Run) -> ServerEvent {
         let project = Project::open(&run.workspace, self.host.clone()).ok();
         let requirement = run.request.spec.requirement.as_deref().unwrap_or_default();
-        ServerEvent::WorkspacePrepared(cliq_project::check_workspace(project.as_ref(), requirement))
+        ServerEvent::WorkspacePrepared(cliq_project::internals::check_workspace(
+            project.as_ref(),
+            requirement,
+        ))
     }
 
     fn finished(&self, run: &Run, view: &RunView, verdicts: &[Value]) -> ServerEvent {

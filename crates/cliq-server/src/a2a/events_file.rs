@@ -8,7 +8,8 @@ use cliq_a2a::{Content, StreamItem, TaskContext, updates_of};
 use cliq_fs::IoContext;
 use cliq_model::ServerEvent;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
-use cliq_project::{Project, task_event};
+use cliq_project::Project;
+use cliq_project::internals::task_event;
 use serde_json::{Value, json};
 
 /// Maximum size of a requirement in bytes.
@@ -45,7 +46,7 @@ impl TaskEventsFile {
         let mut this = Self { file, context, seen: 0 };
         if is_new {
             let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
-            let check = cliq_project::check_workspace(Some(project), requirement.trim_end());
+            let check = cliq_project::internals::check_workspace(Some(project), requirement.trim_end());
             let now = cliq_fs::now().to_string();
             let event = ServerEvent::WorkspacePrepared(check).to_value(&now);
             let lines = this.lines(&now, &event);

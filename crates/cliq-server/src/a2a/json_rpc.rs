@@ -102,6 +102,7 @@ pub(super) fn not_allowed(caller: &A2aCaller) -> Problem {
 }
 
 /// The id, the method and the parameters of a request.
+#[expect(clippy::result_large_err, reason = "both are answered at once, and neither is passed on")]
 fn parse(bytes: &[u8]) -> Result<(Value, String, Value), (Value, A2aError)> {
     let value = cliq_protocol::lenient_json(bytes).map_err(|error| {
         (Value::Null, A2aError::new(ErrorKind::ParseError, format!("the body is not JSON: {error}")))

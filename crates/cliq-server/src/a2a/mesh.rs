@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::app::App;
 use client::{MeshClient, Token};
-use cliq_supervisor::Duty;
+use cliq_supervisor::internals::Duty;
 use status::MeshState;
 
 /// The pauses after failures: the first, and the longest.

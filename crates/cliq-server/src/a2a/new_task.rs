@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
-use cliq_model::{PushRow, PushState, RunOrigin, RunSpec, StoredTask, TaskRow};
+use cliq_model::{PushRow, PushState, RunSpec, StoredTask, TaskRow};
 use cliq_protocol::RunId;
-use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError, clock};
+use cliq_supervisor::internals::clock;
+use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError};
 use serde_json::Value;
 
 use super::lookup::internal;
@@ -68,19 +69,15 @@ pub(super) async fn start(
         }
     };
     let offered = if let AllowedTeams::Listed(teams) = &teams { teams.clone() } else { Vec::new() };
-    let new = NewRun {
-        spec: RunSpec {
-            team,
-            requirement: Some(requirement(text).await?),
-            inputs: pipeline.inputs,
-            repos: pipeline.repos,
-            ..RunSpec::default()
-        },
-        instance: None,
-        keep_workspace: pipeline.keep_workspace,
-        caller: caller.0.label.clone(),
+    let spec = RunSpec {
+        team,
+        requirement: Some(requirement(text).await?),
+        inputs: pipeline.inputs,
+        repos: pipeline.repos,
+        ..RunSpec::default()
     };
-    let rules = RunRules { origin: RunOrigin::A2a, teams, strict_inputs: options.strict_inputs };
+    let new = NewRun::new(spec).with_kept_workspace(pipeline.keep_workspace).with_caller(&caller.0.label);
+    let rules = RunRules::for_delegation(teams, options.strict_inputs);
     let checked = app.core.supervisor.check(new, &rules).await;
     let checked = checked.map_err(|error| refusal(error, &offered))?;
     let id = checked.id().clone();
@@ -95,7 +92,7 @@ pub(super) async fn start(
         messages: Value::Array(vec![wire::write_message(Version::V1_0, &message)]).to_string(),
         updated_at: String::new(),
     };
-    app.core.supervisor.submit_task(checked, task, push).await.map_err(|error| internal(&error))?;
+    app.core.supervisor.submit_delegated(checked, task, push).await.map_err(|error| internal(&error))?;
     // Where the same message came twice at the same moment, one of them made the task.
     let found =
         app.tasks.task_of_message(&owner, &message.message_id).await.map_err(|error| internal(&error))?;

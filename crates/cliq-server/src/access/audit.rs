@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use cliq_model::AuditAction;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Caller, Via};
 
 use crate::app::App;

@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
 
 use super::host::AllowedHosts;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Caller, Via};
 
 /// Duration of a browser session.

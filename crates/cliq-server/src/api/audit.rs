@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use cliq_model::{AuditEntry, AuditFilter, Token, TokenKind};
 use cliq_protocol::Timestamp;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Admin, Path, Problem, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use cliq_model::Run;
 use cliq_project::Project;
-use cliq_supervisor::workspace_files;
+use cliq_supervisor::internals::workspace_files;
 use cliq_web::{FileEntry, Path, Problem, Query, Reader, list_directory};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -9,7 +9,8 @@ use axum::response::IntoResponse;
 use cliq_dashboard::graph_of_run;
 use cliq_model::{RunCursor, RunFilter, RunSpec, RunState};
 use cliq_protocol::{Budget, RunId, Timestamp};
-use cliq_supervisor::{RunRules, check_budget, check_phase};
+use cliq_supervisor::RunRules;
+use cliq_supervisor::internals::{check_budget, check_phase};
 use cliq_web::{
     Caller, Json, Path, Problem, Query, Reader, RunDocument, RunSummary, Runner, find_run, list_runs,
 };
@@ -80,7 +81,7 @@ impl NewRun {
         // The sandbox of a run of the API is that of settings and team.
         let sandbox = None;
         let spec = RunSpec { team, title, requirement, inputs, agent, max_parallel, budget, repos, sandbox };
-        cliq_supervisor::NewRun { spec, instance, keep_workspace: false, caller: caller.label.clone() }
+        cliq_supervisor::NewRun::new(spec).with_instance(instance).with_caller(&caller.label)
     }
 }
 

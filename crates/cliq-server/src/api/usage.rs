@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
 use crate::app::App;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::Problem;
 use cliq_web::Query;
 use cliq_web::Reader;

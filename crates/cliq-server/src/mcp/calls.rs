@@ -9,7 +9,8 @@ use cliq_model::{Run, RunFilter, RunSpec, RunState};
 use cliq_project::Project;
 use cliq_protocol::{Budget, PhaseName};
 use cliq_review::{Answer, Choice, Event, ReviewFilter, Reviews, Via};
-use cliq_supervisor::{NewRun, RunRules, TailItem, workspace_files};
+use cliq_supervisor::internals::workspace_files;
+use cliq_supervisor::{NewRun, RunRules, TailItem};
 use cliq_web::{
     Caller, Core, Problem, changes_of, find_project, find_review, find_run, list_directory, list_handoffs,
     list_plans, list_runs, new_steering, read_handoff,
@@ -132,7 +133,7 @@ impl Call<'_> {
             budget: Budget { tokens: None, usd: budget },
             ..RunSpec::default()
         };
-        let new = NewRun { spec, instance, keep_workspace: false, caller: self.caller.label.clone() };
+        let new = NewRun::new(spec).with_instance(instance).with_caller(&self.caller.label);
         let checked = self.core.supervisor.check(new, &RunRules::for_token()).await.map_err(text)?;
         let run = self.core.supervisor.submit(checked).await.map_err(text)?;
         if waits {

@@ -26,7 +26,7 @@ async fn add(
     second: u32,
 ) -> (Outcome, Run) {
     let mut run = new_run("@local/a", &time(second));
-    run.origin = RunOrigin::A2a;
+    run.origin = RunOrigin::Delegated;
     let mut change = Change::of(run);
     change.push(event(&time(second), "run_queued"));
     change.task = Some(TaskRow {

@@ -9,7 +9,7 @@ use cliq_protocol::PhaseName;
 
 use super::state::Follower;
 use crate::journal::{
-    apply, count_phases, ended_work, is_of, status_document, stored, stored_for_task, totals,
+    apply, count_phases, ended_work, is_of, status_document, stored, stored_with_details, totals,
 };
 use crate::output::Activation;
 use crate::workspace;
@@ -64,7 +64,7 @@ impl Follower<'_> {
             if is_new {
                 self.read_output(ended_work(&record.event), true, &mut pending);
             }
-            let event = if self.is_task() { self.task_event(&record) } else { stored(&record) };
+            let event = if self.is_delegated() { self.detailed_event(&record) } else { stored(&record) };
             if is_new {
                 let step = Some((record.event, record.ts.to_string()));
                 pending.push(PendingEvent { line: Some(self.seen), step, event });
@@ -104,8 +104,9 @@ impl Follower<'_> {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);
                     change.run.caveats = Caveat::of_document(document);
-                    let finished = finished
-                        .get_or_insert_with(|| shared.options.task_finished(&change.run, view, &verdicts));
+                    let finished = finished.get_or_insert_with(|| {
+                        shared.options.delegated_finished(&change.run, view, &verdicts)
+                    });
                     finished.iter().for_each(|finished| change.push(finished.clone()));
                 }
                 effects
@@ -118,13 +119,13 @@ impl Follower<'_> {
         stored
     }
 
-    /// Translates a journal record for A2A callers.
-    fn task_event(&mut self, record: &Record) -> NewRunEvent {
-        let event = cliq_project::task_event(record, &self.view);
+    /// Translates a journal record for those who delegated the run.
+    fn detailed_event(&mut self, record: &Record) -> NewRunEvent {
+        let event = cliq_project::internals::task_event(record, &self.view);
         if matches!(record.event, RunEvent::Verdict { .. }) {
             self.verdicts.push(event.clone());
         }
-        stored_for_task(record, &event)
+        stored_with_details(record, &event)
     }
 
     /// Adds new output of a phase's agent.
@@ -138,13 +139,13 @@ impl Follower<'_> {
         pending.extend(events.into_iter().map(|event| PendingEvent { line: None, step: None, event }));
     }
 
-    /// Removes the workspace of a finished task, unless its caller asked to keep it. The event log contains all results.
+    /// Removes the workspace of a delegated run that has ended, unless its caller asked to keep it. The event log contains all results.
     pub(super) fn leave_workspace(&self) {
-        if self.is_task()
+        if self.is_delegated()
             && !self.run.request.keep_workspace
             && let Err(error) = workspace::remove(&self.run.workspace)
         {
-            tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a task");
+            tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a delegated run");
         }
     }
 }

@@ -44,7 +44,9 @@ impl Follower<'_> {
         let has_begun = self.run.life.began && !self.run.life.resume;
         let death = if has_begun {
             Death::Died
-        } else if !was_started_here || (refused && cliq_backends::is_project_busy(&self.run.workspace)) {
+        } else if !was_started_here
+            || (refused && cliq_backends::internals::is_project_busy(&self.run.workspace))
+        {
             // Dispatched by a supervisor that died, or started beside a run of a person.
             Death::ProjectBusy
         } else {
@@ -140,7 +142,7 @@ impl Follower<'_> {
                     let status =
                         if is_cancelled { PipelineStatus::Cancelled } else { PipelineStatus::Failed };
                     change.push(ended(status, Some(reason.clone())));
-                    if let Some(finished) = shared.options.task_finished(&change.run, view, &verdicts) {
+                    if let Some(finished) = shared.options.delegated_finished(&change.run, view, &verdicts) {
                         change.push(finished);
                     }
                 }
@@ -154,7 +156,7 @@ impl Follower<'_> {
         if effects.contains(&LifecycleEffect::RemoveWorkspace) && self.run.has_own_workspace() {
             let _ = workspace::remove(&self.run.workspace);
         }
-        // The workspace of a task whose run never began has nothing to keep either.
+        // The workspace of a delegated run that never began has nothing to keep either.
         if self.run.life.state.is_final() {
             self.leave_workspace();
         }
@@ -164,7 +166,7 @@ impl Follower<'_> {
     /// Ends processes that a dead orchestrator left.
     fn end_leftovers(&self) {
         let Ok(dir) = CliqDir::open(&self.run.workspace) else { return };
-        let processes = cliq_orchestrator::end_dead_run(&dir, &self.run.id, GRACE);
+        let processes = cliq_orchestrator::internals::end_dead_run(&dir, &self.run.id, GRACE);
         if processes > 0 {
             tracing::info!(run = %self.run.id, processes, "ended processes of a dead orchestrator");
         }

@@ -39,9 +39,9 @@ pub(super) struct Follower<'a> {
     pub(super) child: Option<Child>,
     /// Watched directory.
     pub(super) dir: Option<Utf8PathBuf>,
-    /// Verdicts of a task's gates so far.
+    /// Verdicts of a delegated run's gates so far.
     pub(super) verdicts: Vec<Value>,
-    /// Offsets of stored agent output, for tasks with streaming.
+    /// Offsets of stored agent output, for delegated runs with streaming.
     pub(super) outputs: Option<Outputs>,
     /// Number of steering messages of the request that were passed to the run.
     pub(super) passed: usize,
@@ -54,8 +54,8 @@ impl Follower<'_> {
         !is_active || self.shared.owns(&self.run)
     }
 
-    pub(super) fn is_task(&self) -> bool {
-        self.run.origin == RunOrigin::A2a
+    pub(super) fn is_delegated(&self) -> bool {
+        self.run.origin == RunOrigin::Delegated
     }
 
     /// Stores a change, with retries until it succeeds or the supervisor stops. Returns whether it was stored. `make` may run several

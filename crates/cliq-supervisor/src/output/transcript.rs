@@ -1,4 +1,4 @@
-//! Lines of a transcript for callers of a task. Pure.
+//! Lines of a transcript for those who follow a delegated run. Pure.
 //!
 //! Thoughts and prompts are left out. Results of tools are counted and not quoted: they contain files of the workspace.
 // A new outcome has to be handled by name.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cliq_model::{Firing, FiringDecision, FiringStart, RunTrigger, StoreError};
 use cliq_protocol::Profile;
-use cliq_supervisor::{Duty, NewRun, RegisterError, RequestError, RunRules, clock};
+use cliq_supervisor::internals::{Duty, clock};
+use cliq_supervisor::{NewRun, RegisterError, RequestError, RunRules};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
@@ -215,7 +216,7 @@ async fn start(
     };
     let sandbox = sandbox_of(inner, trigger, planned.spec.sandbox);
     let caller = format!("trigger {}", trigger.name);
-    let new = NewRun { spec: planned.spec, instance, keep_workspace: false, caller };
+    let new = NewRun::new(planned.spec).with_instance(instance).with_caller(caller);
     let checked = match inner.supervisor.check(new, &RunRules::for_trigger()).await {
         Ok(checked) => checked,
         Err(RequestError::Store(error)) => return Err(error),
@@ -248,5 +249,5 @@ async fn start(
 /// The sandbox of a run: as the trigger says, or that of tasks for text from outside (docs/sandbox.md).
 fn sandbox_of(inner: &Inner, trigger: &Trigger, named: Option<Profile>) -> Profile {
     let is_external = matches!(trigger.source, Source::Webhook(_));
-    named.unwrap_or(if is_external { inner.supervisor.options().task_sandbox } else { Profile::Off })
+    named.unwrap_or(if is_external { inner.supervisor.options().untrusted_sandbox } else { Profile::Off })
 }

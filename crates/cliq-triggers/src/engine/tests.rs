@@ -40,7 +40,7 @@ impl TestEngine {
         let mut options = SupervisorOptions::new(host, home, &Settings::default());
         options.max_runs = 0;
         let stopping = CancellationToken::new();
-        let supervisor = Supervisor::start(options, Arc::new(store.clone()), stopping.clone()).await.unwrap();
+        let supervisor = Supervisor::start(options, Arc::new(store.clone())).await.unwrap();
         let inner = Inner {
             home: home.to_owned(),
             store: Arc::new(store.clone()),
@@ -96,6 +96,7 @@ impl TestEngine {
 impl Drop for TestEngine {
     fn drop(&mut self) {
         self.inner.stopping.cancel();
+        self.inner.supervisor.begin_stop();
     }
 }
 

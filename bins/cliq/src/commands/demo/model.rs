@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
-use cliq_project::{MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, RunOptions, write_files};
+use cliq_project::RunOptions;
+use cliq_project::internals::{MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, write_files};
 use cliq_scripted_model::{Behavior, Script, ScriptedModel};
 
 use super::stage::Stage;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_project::{DEMO_FILES, DEMO_TEAM, RunOptions};
+use cliq_project::RunOptions;
+use cliq_project::internals::{DEMO_FILES, DEMO_TEAM};
 
 use super::stage::{self, Stage};
 use crate::failure::Failure;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_project::{PULL_DEMO_FILES, PULL_DEMO_TEAM, RunOptions};
+use cliq_project::RunOptions;
+use cliq_project::internals::{PULL_DEMO_FILES, PULL_DEMO_TEAM};
 use cliq_server::DemoSite;
 
 use super::stage::{self, Stage};

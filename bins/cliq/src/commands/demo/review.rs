@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use cliq_project::{REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, RunOptions};
+use cliq_project::RunOptions;
+use cliq_project::internals::{REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM};
 
 use super::stage::{self, Stage};
 use crate::failure::Failure;

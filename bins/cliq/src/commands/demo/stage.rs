@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
-use cliq_project::{BundledTeam, Project, RunOptions, RunStart, write_files};
+use cliq_project::internals::{BundledTeam, write_files};
+use cliq_project::{Project, RunOptions, RunStart};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::commands::assemble;

@@ -19,7 +19,7 @@ pub(super) async fn run(id: &ReviewIdArg, reviewer: Option<&str>) -> Result<Exit
     }
     let reviewer = review.reviewer_for(reviewer, &reviews::user()).map_err(|refusal| refused(&refusal))?;
     let home = home()?;
-    let kept = cliq_project::kept_review(&home, review.id.as_str());
+    let kept = cliq_project::internals::kept_review(&home, review.id.as_str());
     let Some(link) = kept.as_ref().and_then(|kept| kept.link(&reviewer)) else {
         return Err(Failure::refused("this machine has no link to the page of this review")
             .hint("`cliq review approve`, `request-changes` and `reject` answer it here"));

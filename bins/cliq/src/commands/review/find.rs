@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cliq_project::{Project, ServerReviews};
+use cliq_project::Project;
+use cliq_project::internals::ServerReviews;
 use cliq_review::{Review, ReviewFilter, ReviewId, Reviews};
 use cliq_settings::{ReviewSettings, Settings};
 

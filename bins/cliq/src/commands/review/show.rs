@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cliq_fs::CliqDir;
-use cliq_project::{RecordCheck, check_record, settled_notices};
+use cliq_project::internals::{RecordCheck, check_record, settled_notices};
 use cliq_protocol::{FormField, FormFieldType};
 use cliq_review::{ArtifactView, Content, NoticeState, Review};
 use serde_json::json;
@@ -68,7 +68,8 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
                 review.created,
                 review.deadline
             ))?;
-            let kept = home().ok().and_then(|home| cliq_project::kept_review(&home, review.id.as_str()));
+            let kept =
+                home().ok().and_then(|home| cliq_project::internals::kept_review(&home, review.id.as_str()));
             for (name, link) in
                 review.waits_for().into_iter().filter_map(|name| Some((name, kept.as_ref()?.link(name)?)))
             {

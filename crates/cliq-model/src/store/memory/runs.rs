@@ -31,7 +31,7 @@ fn write(state: &mut State, change: &Change, now: &str) -> Option<()> {
     if run.life.state.is_final() && run.last_event > 0 {
         triggers::record_end(state, change, now);
     }
-    if run.origin == RunOrigin::A2a {
+    if run.origin == RunOrigin::Delegated {
         tasks::follow(state, change)?;
     }
     state.events.entry(run.id.clone()).or_default().extend(change.rows());

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use super::attempt::{Attempt, after};
 use crate::a2a::view::{context_of, updates};
 use crate::app::App;
-use cliq_supervisor::Duty;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::Duty;
+use cliq_supervisor::internals::clock;
 
 /// Polling interval of the receivers: the time of a retry may have come.
 const POLL: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_dashboard::PageError;
 use cliq_model::SignInAttempt;
-use cliq_supervisor::clock;
+use cliq_supervisor::internals::clock;
 use cliq_web::{Problem, Query};
 use serde::Deserialize;
 
