@@ -33,9 +33,11 @@
 //! # }
 //! ```
 
+mod anomaly;
 mod ask;
 mod driver;
 mod host;
+mod limits;
 mod machine;
 mod outcome;
 mod process;
@@ -44,17 +46,19 @@ mod tail;
 mod update;
 mod usage;
 
+pub use anomaly::Anomaly;
 pub use ask::{
     AskId, OptionKind, PermissionDecision, PermissionOption, PermissionRequest, QuestionDecision,
     QuestionRequest,
 };
-pub use driver::{Client, Limits, Session, StartError};
+pub use driver::{Client, Session, StartError};
 pub use host::{Control, Direction, Host, MAX_REPORTS, PermissionReply, QuestionReply};
+pub use limits::Limits;
 pub use machine::{
     AgentEnd, Decisions, Effect, Event, MAX_ASKED, MAX_TEXT, Machine, SteerId, SteerOutcome, Timer,
     TurnReport,
 };
-pub use outcome::{AgentExit, Anomaly, Failure, Outcome, Step};
+pub use outcome::{AgentExit, Failure, Outcome, Step};
 pub use process::MARK;
 pub use session::{AgentInfo, Choice, SessionInfo, SessionRequest};
 pub use update::{Chunk, Origin, ToolCalls, Update};

@@ -92,6 +92,7 @@ const CASES: &[Row] = &[
     ("end-turn-with-error-beside", "", "the agent answered session/prompt with an error: disk full", ""),
     ("error-of-wrong-type", "", "the agent answered session/prompt with an error: broken (-32603)", ""),
     ("prompt-error", "", "the agent answered session/prompt with an error: Internal error (-32603): model not found", ""),
+    ("answers-with-secrets", "", "invalid key [secret] (-32603): [secret] is not valid", "not a message: using [secret]"),
     ("sign-in-at-prompt", "", "the agent requires a sign-in", ""),
     ("refusal", "", "the model refused to continue", ""),
     ("max-tokens", "", "the token limit of the model was reached", ""),

@@ -248,6 +248,10 @@ fn the_machine_knows_no_disk_clock_or_process() {
         include_str!("../../../../crates/cliq-orchestrator/src/engine/routing.rs"),
         include_str!("../../../../crates/cliq-orchestrator/src/engine/waiting.rs"),
         include_str!("../../../../crates/cliq-gate/src/machine.rs"),
+        include_str!("../../../../crates/cliq-acp/src/client/machine.rs"),
+        include_str!("../../../../crates/cliq-acp/src/client/machine/events.rs"),
+        include_str!("../../../../crates/cliq-acp/src/client/machine/incoming.rs"),
+        include_str!("../../../../crates/cliq-acp/src/client/machine/turn.rs"),
     ];
     for word in ["std::fs", "std::time", "std::process", "tokio", "jiff", "std::env", "std::thread"] {
         assert!(sources.iter().all(|source| !source.contains(word)), "the machine uses {word}");

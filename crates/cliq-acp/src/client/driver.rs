@@ -12,11 +12,14 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1::ContentBlock;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::anomaly::Anomaly;
 use super::host::{Control, Direction, Host, MAX_REPORTS, PermissionReply, QuestionReply};
+use super::limits::Limits;
 use super::machine::{AgentEnd, Effect, Event, Machine, Timer, TurnReport};
-use super::outcome::{AgentExit, Anomaly, Failure, Outcome};
+use super::outcome::{AgentExit, Failure, Outcome};
 use super::process::{Pipes, Process};
 use super::session::{AgentInfo, SessionInfo, SessionRequest};
 use super::tail::Tail;
@@ -25,45 +28,8 @@ use crate::rpc::Incoming;
 
 /// Maximum number of bytes read after the end of a process whose output another one holds open.
 const OWED: usize = 1 << 20;
-
-/// Deadlines and bounds of a client.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Answer to each call of the start. Real agents took up to 7 s.
-    pub start: Duration,
-    /// Silence after which the replay of a continued conversation is over.
-    pub replay: Duration,
-    /// Silence of the agent in a turn, or `None` for no limit.
-    pub silence: Option<Duration>,
-    /// Answer to the prompt after a request to cancel.
-    pub cancel: Duration,
-    /// Usage that follows the answer to the prompt.
-    pub usage: Duration,
-    /// Output that is still read after the end of the process, and the end of the process after the end of its output.
-    pub drain: Duration,
-    /// End of the process after the end of its input. SIGTERM follows.
-    pub close: Duration,
-    /// End of the process group after SIGTERM. SIGKILL follows.
-    pub terminate: Duration,
-    /// Bytes that may wait for an agent that does not read its input.
-    pub input: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            start: Duration::from_secs(120),
-            replay: Duration::from_millis(150),
-            silence: None,
-            cancel: Duration::from_secs(15),
-            usage: Duration::from_millis(50),
-            drain: Duration::from_millis(500),
-            close: Duration::from_millis(300),
-            terminate: Duration::from_secs(2),
-            input: 64 << 20,
-        }
-    }
-}
+/// Number of inputs after which the runtime gets a turn. Lines that are in memory would otherwise keep timers from it.
+const BURST: usize = 64;
 
 /// Client that is about to start an agent.
 #[derive(Debug)]
@@ -235,6 +201,8 @@ impl Session {
     }
 
     /// Sends a prompt and follows the turn to its end. If it failed for good, the process is ended before this returns.
+    ///
+    /// Between turns nothing is read: what the agent writes then is handled at the next prompt.
     pub async fn prompt(&mut self, prompt: Vec<ContentBlock>, host: &mut impl Host) -> TurnReport {
         let effects = self.machine.step(Event::Prompt(prompt));
         match self.run(effects, host).await {
@@ -253,7 +221,10 @@ impl Session {
     async fn run(&mut self, effects: Vec<Effect>, host: &mut impl Host) -> Finished {
         let mut finished = None;
         let mut is_over = self.perform(effects, host, &mut finished);
-        loop {
+        for turn in 1_usize.. {
+            if turn.is_multiple_of(BURST) {
+                yield_now().await;
+            }
             if is_over {
                 self.shut_down(host).await;
             }
@@ -268,6 +239,7 @@ impl Session {
             let effects = self.machine.step(event);
             is_over = self.perform(effects, host, &mut finished);
         }
+        Finished::Refused(Failure::Ended)
     }
 
     async fn next_input(&mut self) -> Input {
@@ -340,7 +312,12 @@ impl Session {
                 if let Line::Whole(bytes) | Line::Half(bytes) = &line {
                     host.line(Direction::FromAgent, bytes);
                 }
-                Some(Event::Line(Incoming::parse(&line)))
+                let mut incoming = Incoming::parse(&line);
+                // Before it is cut for a message: half a secret is one, too.
+                if let Incoming::Noise(text) = &mut incoming {
+                    *text = self.tail.masked(text);
+                }
+                Some(Event::Line(incoming))
             }
             Input::Line(None) | Input::OutputFailed => {
                 self.has_output = false;
@@ -415,7 +392,10 @@ impl Session {
                     self.deadlines.remove(&timer);
                 }
                 Effect::Started => *finished = Some(Finished::Started),
-                Effect::StartFailed(failure) => *finished = Some(Finished::StartFailed(failure)),
+                Effect::StartFailed(mut failure) => {
+                    failure.mask(&|text| self.tail.masked(text));
+                    *finished = Some(Finished::StartFailed(failure));
+                }
                 Effect::Update(origin, update) => host.update(origin, &update),
                 Effect::AskPermission(request) => {
                     host.permission(
@@ -428,7 +408,12 @@ impl Session {
                 }
                 Effect::Withdraw(id) => host.withdrawn(id),
                 Effect::Steered(id, outcome) => host.steered(id, &outcome),
-                Effect::TurnEnded(report) => *finished = Some(Finished::Turn(report)),
+                Effect::TurnEnded(mut report) => {
+                    if let Outcome::Failed(failure) = &mut report.outcome {
+                        failure.mask(&|text| self.tail.masked(text));
+                    }
+                    *finished = Some(Finished::Turn(report));
+                }
                 Effect::PromptRefused(failure) => *finished = Some(Finished::Refused(failure)),
                 Effect::Report(anomaly) => self.report(&anomaly, host),
                 Effect::End => is_over = true,

@@ -2,9 +2,9 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::anomaly::Anomaly;
 use super::ask::{AskId, PermissionDecision, PermissionRequest, QuestionDecision, QuestionRequest};
 use super::machine::{Event, SteerId, SteerOutcome};
-use super::outcome::Anomaly;
 use super::update::{Origin, Update};
 
 /// Direction of a line.

@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use agent_client_protocol_schema::v1::ContentBlock;
 use serde_json::{Value, json};
 
+use super::anomaly::Anomaly;
 use super::ask::{
     AskId, PermissionDecision, PermissionOption, PermissionRequest, QuestionDecision, cancelled_permission,
 };
-use super::outcome::{Anomaly, Failure, Outcome, Step};
+use super::outcome::{Failure, Outcome, Step};
 use super::session::{AgentInfo, SessionInfo, SessionRequest, Setting};
 use super::update::ToolCalls;
 use super::usage::UsageCounter;

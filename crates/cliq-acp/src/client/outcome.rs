@@ -265,6 +265,40 @@ pub enum Failure {
     Ended,
 }
 
+impl Failure {
+    /// Replaces the texts of the agent.
+    pub(crate) fn mask(&mut self, mask: &dyn Fn(&str) -> String) {
+        let in_error = |error: &mut RpcError| {
+            error.message = mask(&error.message);
+            // A value that is no JSON without its secrets is left out.
+            error.data =
+                error.data.take().and_then(|data| serde_json::from_str(&mask(&data.to_string())).ok());
+        };
+        match self {
+            Self::SignInRequired { message: text, .. }
+            | Self::AgentExited { errors: text, .. }
+            | Self::NotApplied { actual: text, .. } => *text = mask(text),
+            Self::Rejected { error, .. } => in_error(error),
+            Self::SettingRejected { error, .. } => in_error(error),
+            Self::NotStarted { .. }
+            | Self::UnsupportedVersion { .. }
+            | Self::InvalidAnswer { .. }
+            | Self::CannotContinue
+            | Self::NotOffered { .. }
+            | Self::LineTooLong { .. }
+            | Self::TooMuchText { .. }
+            | Self::InputStuck { .. }
+            | Self::InputClosed { .. }
+            | Self::OutputClosed { .. }
+            | Self::TimedOut { .. }
+            | Self::Silent { .. }
+            | Self::CancelledStart { .. }
+            | Self::Busy
+            | Self::Ended => {}
+        }
+    }
+}
+
 fn list_of(before: &str, names: &[String]) -> String {
     const SHOWN: usize = 12;
     match names.len() {
@@ -293,72 +327,6 @@ pub(crate) fn head(text: &str) -> String {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,
     }
-}
-
-/// Behaviour of an agent that the protocol does not allow or define, and that was tolerated.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Anomaly {
-    /// Output that is not JSON.
-    #[error("output that is not a message: {0}")]
-    Noise(String),
-    /// JSON that is not a message.
-    #[error("ignored a line: {0}")]
-    Invalid(crate::rpc::InvalidReason),
-    /// Incomplete last line.
-    #[error("ignored an incomplete last line of {bytes} bytes")]
-    HalfLine {
-        /// Length in bytes.
-        bytes: usize,
-    },
-    /// Response to a call that was given up.
-    #[error("ignored a late response to call {0}")]
-    LateResponse(String),
-    /// Second response to a call.
-    #[error("ignored a repeated response to call {0}")]
-    RepeatedResponse(String),
-    /// Response to a call that was never made.
-    #[error("ignored a response to call {0}, which was never made")]
-    UnknownResponse(String),
-    /// Request for a method that is not offered.
-    #[error("refused a call of `{0}`, which is not offered")]
-    UnknownMethod(String),
-    /// Request or update whose parameters cannot be read.
-    #[error("refused a call of `{method}` with invalid parameters: {reason}")]
-    InvalidParams {
-        /// Name of the method.
-        method: String,
-        /// Violation.
-        reason: String,
-    },
-    /// Update of a kind that is not known.
-    #[error("unknown update `{0}`")]
-    UnknownUpdate(String),
-    /// Update or request of another session.
-    #[error("message of another session `{0}`")]
-    OtherSession(String),
-    /// Permission or question while no turn runs. It was answered with `cancelled`.
-    #[error("answered a {0} outside of a turn with `cancelled`")]
-    AskedOutsideTurn(&'static str),
-    /// More open permissions and questions than the limit.
-    #[error("refused a {0}: too many are open")]
-    TooManyAsked(&'static str),
-    /// Permission request without an option of the kind that was chosen. It was answered with `cancelled`.
-    #[error("the agent offers no option of kind `{0}`; answered with `cancelled`")]
-    NoOnceOption(&'static str),
-    /// MCP server that was not passed on.
-    #[error("the agent cannot use the MCP server `{name}`: it does not offer the transport `{transport}`")]
-    McpTransport {
-        /// Name of the server.
-        name: String,
-        /// Transport of the server.
-        transport: String,
-    },
-    /// Resume was offered and does not exist. The conversation is loaded instead.
-    #[error("the agent offers session/resume and refused it; using session/load")]
-    ResumeRefused,
-    /// Children of the agent that were still alive after its end.
-    #[error("killed processes that the agent left behind")]
-    LeftProcesses,
 }
 
 #[cfg(test)]

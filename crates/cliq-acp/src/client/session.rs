@@ -3,7 +3,8 @@
 use agent_client_protocol_schema::v1::McpServer;
 use serde_json::{Value, json};
 
-use super::outcome::{Anomaly, Failure};
+use super::anomaly::Anomaly;
+use super::outcome::Failure;
 use super::usage::UsageMeaning;
 
 /// Request for a session.

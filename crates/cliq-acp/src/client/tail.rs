@@ -83,8 +83,13 @@ impl Tail {
             None if is_cut => kept.len(),
             Some(_) | None => 0,
         };
-        let text = String::from_utf8_lossy(&kept[start..]).trim().to_owned();
-        self.secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[secret]"))
+        self.masked(String::from_utf8_lossy(&kept[start..]).trim())
+    }
+
+    /// Returns a text without secrets.
+    pub(super) fn masked(&self, text: &str) -> String {
+        let replace = |text: String, secret: &String| text.replace(secret.as_str(), "[secret]");
+        self.secrets.iter().fold(text.to_owned(), replace)
     }
 }
 

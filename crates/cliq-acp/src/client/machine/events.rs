@@ -2,8 +2,9 @@
 
 use agent_client_protocol_schema::v1::ContentBlock;
 
+use super::super::anomaly::Anomaly;
 use super::super::ask::{AskId, PermissionDecision, PermissionRequest, QuestionDecision, QuestionRequest};
-use super::super::outcome::{AgentExit, Anomaly, Failure};
+use super::super::outcome::{AgentExit, Failure};
 use super::super::update::{Origin, Update};
 use super::TurnReport;
 use crate::rpc::{Incoming, Message};

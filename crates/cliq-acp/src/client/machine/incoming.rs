@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use super::super::anomaly::Anomaly;
 use super::super::ask::{AskId, PermissionRequest, QuestionDecision, QuestionRequest, cancelled_permission};
-use super::super::outcome::{Anomaly, Failure, Outcome, Step, head};
+use super::super::outcome::{Failure, Outcome, Step, head};
 use super::super::session::{AgentInfo, SessionInfo, Setting};
 use super::super::update::{Origin, Update};
 use super::turn::MAX_TEXT;
