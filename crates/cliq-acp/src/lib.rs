@@ -13,3 +13,8 @@ pub use agent_client_protocol_schema::v1 as schema;
 pub use calls::{Answered, Calls};
 pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
 pub use rpc::{Id, Incoming, InvalidReason, Message, RpcError};
+
+/// Runs the example of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,6 +8,8 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::usage::{Money, Tokens};
+
 /// Number of tool calls whose state is kept. Older ones are forgotten.
 const CALLS: usize = 4096;
 
@@ -29,11 +31,15 @@ pub struct Chunk {
     pub content: ContentBlock,
     /// Id of the message, if the agent gives one.
     pub message: Option<String>,
+    /// Tokens of the model request that ended with this part, if the agent gives them here
+    /// ([`UsageMeaning::Chunks`](super::UsageMeaning::Chunks)).
+    pub usage: Option<Tokens>,
 }
 
 impl Chunk {
     fn new(chunk: ContentChunk) -> Self {
-        Self { content: chunk.content, message: chunk.message_id.map(|id| id.0.to_string()) }
+        let usage = chunk.meta.as_ref().and_then(|meta| Tokens::parse(meta.get("usage")?));
+        Self { content: chunk.content, message: chunk.message_id.map(|id| id.0.to_string()), usage }
     }
 
     /// Returns the text, or `None` if the content is not a text.
@@ -69,6 +75,8 @@ pub enum Update {
         used: u64,
         /// Size of the context window.
         size: u64,
+        /// Cost of the session so far.
+        cost: Option<Money>,
     },
     /// New mode of the session.
     Mode(String),
@@ -153,7 +161,10 @@ impl ToolCalls {
             },
             SessionUpdate::Plan(plan) => Update::Plan(plan.entries),
             SessionUpdate::Notice(notice) => Update::Notice(notice),
-            SessionUpdate::UsageUpdate(usage) => Update::Usage { used: usage.used, size: usage.size },
+            SessionUpdate::UsageUpdate(usage) => {
+                let cost = usage.cost.map(|cost| Money { amount: cost.amount, currency: cost.currency });
+                Update::Usage { used: usage.used, size: usage.size, cost }
+            }
             SessionUpdate::CurrentModeUpdate(mode) => Update::Mode(mode.current_mode_id.0.to_string()),
             other => Update::Other(Box::new(other)),
         }
@@ -189,6 +200,17 @@ mod tests {
         let Update::ToolStarted(call) = calls.parse(change.clone()) else { panic!("a start") };
         assert_eq!((&*call.title, call.kind), ("c", ToolKind::Other));
         assert!(matches!(calls.parse(change), Update::ToolChanged(_)));
+    }
+
+    #[test]
+    fn usage_and_cost_are_read_while_a_turn_runs() {
+        let mut calls = ToolCalls::default();
+        let chunk = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": "" }, "_meta": { "usage": { "inputTokens": 5, "outputTokens": 1 } } });
+        let Update::Answer(chunk) = calls.parse(chunk) else { panic!("a chunk") };
+        assert_eq!(chunk.usage, Some(Tokens { input: 5, output: 1, cached: 0 }));
+        let usage = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": { "amount": 0.5, "currency": "USD" } });
+        let cost = Some(Money { amount: 0.5, currency: "USD".into() });
+        assert_eq!(calls.parse(usage), Update::Usage { used: 5, size: 9, cost });
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// Reads a `usage` object. Returns `None` if it has no number of tokens.
-    fn parse(usage: &Value) -> Option<Self> {
+    pub(crate) fn parse(usage: &Value) -> Option<Self> {
         let number = |names: &[&str]| names.iter().find_map(|name| usage.get(name)?.as_u64());
         let input = number(&["inputTokens", "input_tokens"]);
         let output = number(&["outputTokens", "output_tokens"]);
