@@ -175,7 +175,7 @@ const CASES: &[Row] = &[
 
 const SECRET: &str = "sk-1234567890-secret";
 /// Variable that marks the processes of a case.
-const CASE: &str = "CLIQ_ACP_TEST_CASE";
+pub(crate) const CASE: &str = "CLIQ_ACP_TEST_CASE";
 
 /// Caller that does what its words say.
 struct Caller {
@@ -313,7 +313,7 @@ async fn run(case: &str, words: &'static str, mark: &str) -> (String, String) {
 }
 
 /// Whether a living process has the mark. A process that was killed may take a moment.
-fn is_left(mark: &str) -> bool {
+pub(crate) fn is_left(mark: &str) -> bool {
     let entry = format!("{CASE}={mark}");
     let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline {

@@ -26,7 +26,7 @@ pub struct SessionRequest {
     pub usage: UsageMeaning,
     /// Whether questions of the agent can be answered. Otherwise forms are not offered.
     pub answers_questions: bool,
-    /// Version of the client.
+    /// Version of the client, or an empty text for the version of this crate.
     pub client_version: String,
 }
 
@@ -42,10 +42,14 @@ impl SessionRequest {
         if self.answers_questions {
             capabilities["elicitation"] = json!({ "form": {} });
         }
+        let version = match self.client_version.as_str() {
+            "" => env!("CARGO_PKG_VERSION"),
+            version => version,
+        };
         json!({
             "protocolVersion": 1,
             "clientCapabilities": capabilities,
-            "clientInfo": { "name": "cliq", "title": "cliq", "version": self.client_version },
+            "clientInfo": { "name": "cliq", "title": "cliq", "version": version },
         })
     }
 
