@@ -12,7 +12,7 @@ pub mod rpc;
 pub use agent_client_protocol_schema::v1 as schema;
 pub use calls::{Answered, Calls};
 pub use lines::{Line, LineReader, LineSplitter, MAX_LINE};
-pub use rpc::{Id, Incoming, InvalidReason, Message, RpcError};
+pub use rpc::{Id, Incoming, InvalidReason, MAX_VALUES, Message, RpcError};
 
 /// Runs the example of the README as a documentation test.
 #[cfg(doctest)]

@@ -10,6 +10,10 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::lines::Line;
 
+/// Maximum number of values in a line. The memory of parsed JSON depends on its values more than on its bytes: an object of 7 bytes takes
+/// about 600.
+pub const MAX_VALUES: usize = 500_000;
+
 /// Id of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Id {
@@ -241,6 +245,8 @@ pub enum Incoming {
         /// Length in bytes.
         bytes: usize,
     },
+    /// Line with more than [`MAX_VALUES`] values.
+    TooManyValues,
     /// Line longer than [`crate::MAX_LINE`].
     TooLong {
         /// Length in bytes.
@@ -281,9 +287,11 @@ impl Incoming {
             Line::Half(bytes) => match Self::parse_bytes(bytes) {
                 message @ Self::Message(_) => message,
                 Self::Blank => Self::Blank,
-                Self::Noise(_) | Self::Invalid { .. } | Self::Half { .. } | Self::TooLong { .. } => {
-                    Self::Half { bytes: bytes.len() }
-                }
+                Self::Noise(_)
+                | Self::Invalid { .. }
+                | Self::Half { .. }
+                | Self::TooManyValues
+                | Self::TooLong { .. } => Self::Half { bytes: bytes.len() },
             },
             Line::TooLong { bytes } => Self::TooLong { bytes: *bytes },
         }
@@ -292,6 +300,10 @@ impl Incoming {
     fn parse_bytes(bytes: &[u8]) -> Self {
         if bytes.trim_ascii().is_empty() {
             return Self::Blank;
+        }
+        // A value has at least two bytes, with its separator.
+        if bytes.len() > 2 * MAX_VALUES && has_too_many_values(bytes) {
+            return Self::TooManyValues;
         }
         match lenient_json(bytes) {
             Ok(Value::Object(object)) => Self::parse_object(object),
@@ -331,6 +343,21 @@ impl Incoming {
             None => invalid(InvalidReason::NoId, None),
         }
     }
+}
+
+/// Whether JSON has more than [`MAX_VALUES`] values. Linear time, no memory. The answer for text that is not JSON has no meaning.
+fn has_too_many_values(bytes: &[u8]) -> bool {
+    let (mut values, mut in_text, mut is_escaped) = (1_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
 }
 
 #[cfg(test)]
@@ -404,6 +431,15 @@ mod tests {
         assert_eq!(reason(r#"{"id":4}"#), (InvalidReason::NoKind, Some(4.into())));
         assert_eq!(reason(r#"{"result":4}"#), (InvalidReason::NoId, None));
         assert_eq!(Incoming::parse(&Line::Half(b"{\"id\":1,".to_vec())), Incoming::Half { bytes: 8 });
+    }
+
+    #[test]
+    fn values_are_bounded() {
+        let line = |item: &str, n: usize| format!("{{\"method\":\"m\",\"params\":[{}1]}}", item.repeat(n));
+        assert_eq!(parse(&line("1,", MAX_VALUES)), Incoming::TooManyValues);
+        assert!(matches!(parse(&line("1,", MAX_VALUES - 4)), Incoming::Message(_)));
+        // Separators in texts are none.
+        assert!(matches!(parse(&line("\",,,[[[{{{\\\"\",", 100_000)), Incoming::Message(_)));
     }
 
     #[test]

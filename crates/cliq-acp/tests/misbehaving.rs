@@ -158,6 +158,7 @@ const CASES: &[Row] = &[
     ("floods-and-never-reads", "", "the agent does not read its input", ""),
     ("writes-a-line-of-one-megabyte", "", "completed", "said xxx"),
     ("writes-a-line-of-17-megabytes", "", "the agent wrote a line of 170001", "the limit is 16777216"),
+    ("writes-a-line-of-a-million-values", "", "the agent wrote a line of more than 500000 JSON values in session/prompt", ""),
     ("writes-17-megabytes-of-text", "", "the agent wrote more than 16777216 bytes of text", ""),
     ("writes-a-line-without-end", "short", "the agent wrote nothing in session/prompt for longer", ""),
 

@@ -203,6 +203,14 @@ pub enum Failure {
         /// Maximum length.
         limit: usize,
     },
+    /// Line with more values than the limit. A response may have been in it.
+    #[error("the agent wrote a line of more than {limit} JSON values in {step}")]
+    TooManyValues {
+        /// Step in which it came.
+        step: Step,
+        /// Maximum number of values.
+        limit: usize,
+    },
     /// Text of one turn that exceeds the limit.
     #[error("the agent wrote more than {limit} bytes of text in one turn")]
     TooMuchText {
@@ -286,6 +294,7 @@ impl Failure {
             | Self::CannotContinue
             | Self::NotOffered { .. }
             | Self::LineTooLong { .. }
+            | Self::TooManyValues { .. }
             | Self::TooMuchText { .. }
             | Self::InputStuck { .. }
             | Self::InputClosed { .. }

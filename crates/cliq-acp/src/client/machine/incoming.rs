@@ -13,7 +13,7 @@ use super::turn::MAX_TEXT;
 use super::{Asked, Call, Effect, MAX_ASKED, Machine, OpenAsk, State, SteerOutcome, Timer};
 use crate::calls::Answered;
 use crate::lines::MAX_LINE;
-use crate::rpc::{Id, Incoming, InvalidReason, Message, RpcError};
+use crate::rpc::{Id, Incoming, InvalidReason, MAX_VALUES, Message, RpcError};
 
 /// Maximum number of kinds and sessions that are reported once each.
 const REPORTED: usize = 64;
@@ -43,6 +43,10 @@ impl Machine {
             Incoming::Noise(text) => self.out(Effect::Report(Anomaly::Noise(head(&text)))),
             Incoming::Invalid { reason, id } => self.invalid(reason, id),
             Incoming::Half { bytes } => self.out(Effect::Report(Anomaly::HalfLine { bytes })),
+            Incoming::TooManyValues => {
+                let step = self.current_step();
+                self.fail(Failure::TooManyValues { step, limit: MAX_VALUES });
+            }
             Incoming::TooLong { bytes } => {
                 let step = self.current_step();
                 self.fail(Failure::LineTooLong { step, bytes, limit: MAX_LINE });
