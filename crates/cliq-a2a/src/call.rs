@@ -1,5 +1,6 @@
 //! Call of a caller: a method with its parameters, parsed once.
 
+use cliq_protocol::Timestamp;
 use serde_json::Value;
 
 use crate::error::{A2aError, ErrorKind};
@@ -35,7 +36,7 @@ pub struct Listing {
     /// In this state.
     pub state: Option<TaskState>,
     /// Changed after this time, UTC.
-    pub after: Option<String>,
+    pub after: Option<Timestamp>,
     /// The most tasks of the page.
     pub page_size: u32,
     /// The cursor: `nextPageToken` of the page before.
@@ -241,10 +242,13 @@ fn listing(fields: &Fields<'_>) -> Listing {
         state
     });
     let page_size = fields.number("pageSize", 1, MAX_PAGE).and_then(|n| u32::try_from(n).ok());
-    let after = fields.text("statusTimestampAfter").map(str::to_owned);
-    if after.as_ref().is_some_and(|text| !is_utc_time(text)) {
-        fields.wrong("statusTimestampAfter", "must be a time in UTC such as 2026-01-31T10:30:00.000Z");
-    }
+    let after = fields.text("statusTimestampAfter").and_then(|text| {
+        let time = Timestamp::parse(text).ok().filter(|_| is_utc_time(text));
+        if time.is_none() {
+            fields.wrong("statusTimestampAfter", "must be a time in UTC such as 2026-01-31T10:30:00.000Z");
+        }
+        time
+    });
     Listing {
         context_id: fields.id("contextId"),
         state,

@@ -3,7 +3,7 @@
 //! * `model.rs`: messages, tasks, artifacts, free of any version. `wire/` reads and writes them in the format of a version.
 //! * `call.rs`: requests, parsed from a method and its parameters. `error.rs`: errors of requests.
 //! * `card.rs`, `skill.rs`, `advertise.rs`, `signature.rs`: the description that the agent publishes of itself.
-//! * `request.rs`: the pipeline that a message asks for. `updates.rs`: what the events of a run are to a caller.
+//! * `request.rs`: the pipeline that a message asks for. `updates.rs`: updates of a task with their numbers.
 
 mod advertise;
 mod call;
@@ -27,7 +27,7 @@ pub use model::{
 pub use request::PipelineRequest;
 pub use signature::{SignatureError, SigningKey};
 pub use skill::Skill;
-pub use updates::{EventNumber, TaskContext, Update, updates_of};
+pub use updates::{EventNumber, TaskContext, Update, UpdateDraft};
 pub use version::{UnsupportedVersion, Version};
 
 /// Runs the example of the README as a documentation test.

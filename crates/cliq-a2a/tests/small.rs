@@ -1,8 +1,8 @@
-//! Numbers of updates, updates of events, items of streams, requests, numbers and flags of parameters.
+//! Numbers of updates, items of streams, requests, numbers and flags of parameters.
 
 use cliq_a2a::{
-    Call, EventNumber, Message, Part, PipelineRequest, Role, SigningKey, Status, StreamItem, TaskContext,
-    TaskState, Update, Version, updates_of,
+    Call, EventNumber, Message, Part, PipelineRequest, Role, SigningKey, Status, StreamItem, TaskState,
+    Version,
 };
 use serde_json::{Value, json};
 
@@ -18,118 +18,6 @@ fn numbers_of_updates_are_read_and_ordered() {
     {
         assert_eq!(number(wrong), None, "{wrong}");
     }
-}
-
-fn updates(event: &Value) -> Vec<Update> {
-    let context = TaskContext {
-        task_id: "t".into(),
-        context_id: "c".into(),
-        team: "@a/b".into(),
-        instance_id: "i".into(),
-    };
-    updates_of(&context, 7, event)
-}
-
-fn states(event: &Value) -> Vec<TaskState> {
-    let state = |update: Update| match update.item {
-        StreamItem::Status { status, .. } => Some(status.state),
-        _ => None,
-    };
-    updates(event).into_iter().filter_map(state).collect()
-}
-
-/// The data parts of the updates of an event.
-fn data(event: &Value) -> Vec<Value> {
-    let of = |update: Update| match update.item {
-        StreamItem::Status { status, .. } => status.message.map(|message| message.parts),
-        _ => None,
-    };
-    let parts = updates(event).into_iter().filter_map(of).flatten();
-    parts
-        .filter_map(|part| match part.content {
-            cliq_a2a::Content::Data(value) => Some(value),
-            _ => None,
-        })
-        .collect()
-}
-
-#[test]
-fn review_asks_the_caller() {
-    let review = json!({"id": "r", "reviewers": ["ann", "bob"], "since": "s", "until": "u"});
-    let event = json!({"event": "review_waits", "ts": "t", "phase": "p", "iteration": 2, "review": review});
-    assert_eq!(states(&event), [TaskState::InputRequired]);
-    let [data] = &data(&event)[..] else { panic!("one part") };
-    assert_eq!(
-        (&data["event"], &data["review"], &data["reviewers"]),
-        (&json!("hug_review"), &json!("r"), &json!(["ann", "bob"]))
-    );
-    // Meanwhile other phases do not take that back.
-    for (input_required, state) in
-        [(json!(true), TaskState::InputRequired), (json!(false), TaskState::Working)]
-    {
-        let started =
-            json!({"event": "phase_started", "phase": "q", "iteration": 1, "input_required": input_required});
-        assert_eq!(states(&started), [state]);
-    }
-    let ended = json!({"event": "task_finished", "status": "completed", "input_required": true});
-    assert_eq!(states(&ended), [TaskState::Completed]);
-}
-
-#[test]
-fn interrupted_run_works_unless_it_failed() {
-    let died =
-        |state: &str| states(&json!({"event": "orchestrator_died", "state": state, "reason": "killed"}));
-    assert_eq!((died("starting"), died("failed")), (vec![TaskState::Working], vec![]));
-    assert_eq!(states(&json!({"event": "run_waiting"})), []);
-}
-
-#[test]
-fn summary_of_commands_says_whether_the_gate_continues() {
-    let summary = |passes: &[bool], iteration: u64, limit: Option<u64>| {
-        let results: Vec<Value> = passes.iter().map(|pass| json!({"name": "c", "pass": pass})).collect();
-        let event = json!({"event": "commands_finished", "phase": "g", "iteration": iteration, "max_iterations": limit, "results": results});
-        let all = data(&event);
-        assert_eq!(all.len(), passes.len() * 2 + 1, "started and completed for each");
-        let last = all.last().unwrap();
-        assert_eq!(last["passed"], passes.iter().filter(|pass| **pass).count());
-        last["verdict"].as_str().unwrap().to_owned()
-    };
-    assert_eq!(summary(&[true, true], 1, Some(3)), "PASS");
-    assert_eq!(summary(&[true, false], 1, Some(3)), "CONTINUE");
-    assert_eq!(summary(&[true, false], 2, Some(3)), "CONTINUE");
-    assert_eq!(summary(&[true, false], 3, Some(3)), "ESCALATE");
-    assert_eq!(summary(&[false], 1, None), "ESCALATE");
-    assert_eq!(summary(&[true], 3, Some(3)), "PASS");
-}
-
-#[test]
-fn each_command_is_reported_when_it_begins_and_ends() {
-    let started = data(&json!({"event": "command_started", "ts": "t1", "phase": "g", "command": "tests"}));
-    assert_eq!(started, [json!({"type": "cliq:command_started", "command": "tests", "phase": "g"})]);
-    let result = |skipped: bool| json!({"name": "tests", "pass": true, "skipped": skipped});
-    let ended = data(&json!({"event": "command_finished", "phase": "g", "result": result(false)}));
-    assert_eq!((&ended[0]["type"], &ended[0]["pass"]), (&json!("cliq:command_completed"), &json!(true)));
-    // Commands that were reported are not reported again.
-    let all = data(
-        &json!({"event": "commands_finished", "phase": "g", "iteration": 1, "reported": true, "results": [result(false)]}),
-    );
-    assert_eq!(all.len(), 1);
-    assert_eq!((&all[0]["type"], &all[0]["verdict"]), (&json!("cliq:commands_summary"), &json!("PASS")));
-}
-
-#[test]
-fn skipped_command_is_neither_started_nor_passed() {
-    let results = json!([{"name": "a", "pass": true}, {"name": "b", "pass": true, "skipped": true}]);
-    let all = data(&json!({"event": "commands_finished", "phase": "g", "iteration": 1, "results": results}));
-    let types: Vec<&str> = all.iter().map(|data| data["type"].as_str().unwrap()).collect();
-    assert_eq!(
-        types,
-        ["cliq:command_started", "cliq:command_completed", "cliq:command_completed", "cliq:commands_summary"]
-    );
-    assert_eq!(all[2]["skipped"], true);
-    let last = &all[3];
-    assert_eq!((&last["passed"], &last["total"], &last["skipped"]), (&json!(1), &json!(2), &json!(1)));
-    assert_eq!(last["verdict"], "PASS");
 }
 
 #[test]

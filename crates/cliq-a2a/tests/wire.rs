@@ -207,17 +207,7 @@ proptest! {
                 Err(error) if error.kind == ErrorKind::InvalidParams => prop_assert!(!error.violations.is_empty()),
                 _ => {}
             }
-            let _ = cliq_a2a::updates_of(&context(), 1, &value);
         }
-    }
-}
-
-fn context() -> cliq_a2a::TaskContext {
-    cliq_a2a::TaskContext {
-        task_id: "task-1".into(),
-        context_id: "context-1".into(),
-        team: "@local/blog".into(),
-        instance_id: "cliq-test".into(),
     }
 }
 
@@ -318,51 +308,4 @@ fn the_card_is_pinned() {
     let of = |version| AgentCard { versions: vec![version], ..card.clone() }.to_json(None);
     insta::assert_json_snapshot!("card_0_3", of(Version::V0_3));
     insta::assert_json_snapshot!("card_1_0", of(Version::V1_0));
-}
-
-/// Each event of the table in docs/a2a.md, from the line of the journal or the event of the server that it comes from.
-#[test]
-fn updates_are_pinned() {
-    let events = [
-        json!({"event": "run_queued", "ts": "2026-01-01T00:00:00.000Z"}),
-        json!({"event": "run_dispatched", "ts": "2026-01-01T00:00:01.000Z", "workspace": "/w"}),
-        json!({"event": "workspace_prepared", "ts": "t", "req_key": "abc", "tools": [{"tool": "git", "available": true}, {"tool": "node", "available": false}]}),
-        json!({"event": "phase_started", "ts": "t", "phase": "writer", "kind": "standard", "iteration": 1}),
-        json!({"event": "phase_output", "ts": "t", "phase": "writer", "activation": 1, "offset": 10, "bytes": 4, "lines": ["a", "b"]}),
-        json!({"event": "phase_completed", "ts": "t", "phase": "writer", "phase_type": "standard", "iteration": 1, "outcome": "done"}),
-        json!({"event": "commands_finished", "ts": "t", "phase": "gate", "iteration": 1, "max_iterations": 2, "results": [
-            {"name": "output-exists", "pass": true, "exit_code": 0, "duration_ms": 50}, {"name": "words", "pass": false, "exit_code": 1, "duration_ms": 3}]}),
-        json!({"event": "verdict", "ts": "t", "gate": "gate", "iteration": 1, "max_iterations": 2, "verdict": {"outcome": "ROUTE", "target": "writer", "reason": "too short"}, "commands": []}),
-        json!({"event": "phase_escalated", "ts": "t", "phase": "gate", "reason": "exhausted"}),
-        json!({"event": "orchestrator_died", "ts": "t", "state": "queued", "reason": "killed"}),
-        json!({"event": "run_resumed", "ts": "t"}),
-        json!({"event": "task_finished", "ts": "t", "status": "completed", "artifacts": [{"artifactId": "pipeline_result", "parts": [{"data": {"status": "completed"}}]}]}),
-        json!({"event": "task_finished", "ts": "t", "status": "cancelled", "reason": "by a caller", "artifacts": []}),
-        json!({"event": "task_finished", "ts": "t", "status": "failed", "reason": "exhausted", "phase": "gate", "artifacts": []}),
-        json!({"event": "something_new", "ts": "t"}),
-        json!({"event": "phase_skipped", "ts": "t", "phase": "docs", "kind": "exec", "reason": "condition"}),
-        json!({"event": "items_started", "ts": "t", "phase": "fix", "items": 4, "starting": 3}),
-        json!({"event": "item_failed", "ts": "t", "phase": "fix.2", "reason": "command `t` failed"}),
-        json!({"event": "retry_scheduled", "ts": "t", "phase": "fetch", "attempt": 2, "attempts": 3, "delay_ms": 500, "reason": "exit"}),
-        json!({"event": "merge_conflict", "ts": "t", "phase": "fix", "item": 1, "files": ["a", "b"]}),
-        json!({"event": "verdict", "ts": "t", "gate": "gate", "iteration": 1, "max_iterations": 2, "verdict": {"outcome": "PASS"}, "failing": ["lint"]}),
-    ];
-    let updates: Vec<Value> = (1..)
-        .zip(&events)
-        .map(|(number, event)| {
-            let list = cliq_a2a::updates_of(&context(), number, event);
-            let items: Vec<Value> = list
-                .iter()
-                .map(|update| {
-                    let status = wire::write_stream_item(Version::V0_3, &update.item);
-                    let parts: Vec<Value> =
-                        status["status"]["message"]["parts"].as_array().into_iter().flatten().cloned().collect();
-                    json!({"id": update.number.to_string(), "state": status["status"]["state"], "final": status["final"],
-                        "parts": parts, "artifact": status["artifact"]["artifactId"]})
-                })
-                .collect();
-            json!({"event": event["event"], "updates": items})
-        })
-        .collect();
-    insta::assert_json_snapshot!("updates", updates);
 }

@@ -77,7 +77,7 @@ fn row(entry: &AuditEntry) -> Markup {
                 }
             }
             td data-label="outcome" { (action.outcome) }
-            td data-label="time" { (ago(&action.ts)) }
+            td data-label="time" { (ago(action.ts)) }
         }
     }
 }

@@ -46,7 +46,7 @@ fn whole(a: &Side, b: &Side) -> Markup {
                     (row("Team", &|side| html! { (side.0.team) }))
                     (row("State", &|side| state(side.0.life.state, &side.1.summary.caveats)))
                     (row("Asked for", &|side| html! { (side.0.queued_at) " by " (side.0.caller) }))
-                    (row("Took", &|side| html! { (took(side.0.started_at.as_deref(), side.0.ended_at.as_deref())) }))
+                    (row("Took", &|side| html! { (took(side.0.started_at, side.0.ended_at)) }))
                     (row("Used", &|side| html! { (usage(&side.0.totals)) }))
                     (row("Reason", &|side| html! { @if let Some(reason) = &side.0.reason { (folded(reason)) } @else { "–" } }))
                     (row("Requirement", &|side| html! { (folded(side.1.requirement.as_deref().unwrap_or("–"))) }))

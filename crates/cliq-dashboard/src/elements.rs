@@ -1,11 +1,12 @@
 //! Parts of pages: badges, times, amounts.
 
+use std::time::Duration;
+
 use cliq_model::{Caveat, RunState, RunTotals};
 use cliq_project::internals::duration;
+use cliq_protocol::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Value, json};
-
-use cliq_supervisor::internals::clock;
 
 use crate::icons::Icon;
 use crate::text::shown;
@@ -70,15 +71,19 @@ pub(super) fn progress(done: u64, all: u64, of: &str) -> Markup {
 }
 
 /// A time, as people say it: how long ago.
-pub(super) fn ago(at: &str) -> Markup {
-    let now = cliq_fs::now_millis();
-    let text = clock::millis(at).map_or_else(|| at.to_owned(), |then| format!("{} ago", rough(now - then)));
+pub(super) fn ago(at: Timestamp) -> Markup {
+    let text = format!("{} ago", rough(cliq_fs::now().since(at)));
     html! { time datetime=(at) title=(at) { (text) } }
 }
 
+/// A time of another program. A text that is no time is shown as it is.
+pub(super) fn ago_text(text: &str) -> Markup {
+    Timestamp::parse(text).map_or_else(|_| html! { (text) }, ago)
+}
+
 /// A duration in its largest unit.
-fn rough(millis: i64) -> String {
-    let seconds = millis.max(0) / 1000;
+fn rough(duration: Duration) -> String {
+    let seconds = duration.as_secs();
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
@@ -88,10 +93,10 @@ fn rough(millis: i64) -> String {
 }
 
 /// Returns the duration of a run, up to now if it is active.
-pub(super) fn took(started: Option<&str>, ended: Option<&str>) -> String {
-    let Some(from) = started.and_then(clock::millis) else { return "–".to_owned() };
-    let to = ended.and_then(clock::millis).unwrap_or_else(cliq_fs::now_millis);
-    duration(to - from)
+pub(super) fn took(started: Option<Timestamp>, ended: Option<Timestamp>) -> String {
+    let Some(from) = started else { return "–".to_owned() };
+    let to = ended.unwrap_or_else(cliq_fs::now);
+    duration(to.unix_millis() - from.unix_millis())
 }
 
 /// Tokens and cost; nothing where nothing was used.

@@ -7,7 +7,6 @@ use axum::response::Redirect;
 use cliq_eval::report::{Report, dollars, percent};
 use cliq_eval::{TrialOutcome, suite_of};
 use cliq_model::EvaluationRow;
-use cliq_protocol::RunId;
 use cliq_web::{Core, Path, Problem};
 use maud::{Markup, html};
 
@@ -36,7 +35,7 @@ pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Pag
                             td.title { a.strong href=(format!("/evaluations/{}", row.id)) { (row.name) } " " code.quiet { (short(&row.id)) } }
                             td { (state(row)) }
                             td data-label="trials" { (progress(row.finished, row.trials, "trials")) }
-                            td data-label="started" { (ago(&row.created_at)) }
+                            td data-label="started" { (ago(row.created_at)) }
                         }
                     }
                 }
@@ -121,8 +120,8 @@ pub(super) async fn trial(
     let trials = core.evaluations.trials(&row.id).await.map_err(Problem::from)?;
     let trial = trials.iter().find(|trial| trial.number == number);
     let trial = trial.ok_or_else(|| Problem::not_found("the evaluation has no trial of this number"))?;
-    if let Some(run) = trial.run_id.as_deref().and_then(RunId::parse_uuid)
-        && core.runs.run(&run).await.map_err(Problem::from)?.is_some()
+    if let Some(run) = &trial.run_id
+        && core.runs.run(run).await.map_err(Problem::from)?.is_some()
     {
         return Ok(Redirect::to(&format!("/runs/{run}")));
     }

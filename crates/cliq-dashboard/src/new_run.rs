@@ -71,7 +71,7 @@ fn like(run: &Run) -> (String, BTreeMap<String, String>) {
     add("agent", agent.clone());
     add("budget_usd", budget.usd.map(|usd| usd.to_string()));
     add("max_parallel", max_parallel.map(|n| n.to_string()));
-    (run.team.clone(), given)
+    (run.team.to_string(), given)
 }
 
 async fn form(

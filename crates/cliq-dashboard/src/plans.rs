@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{ago, badge, empty, folded, progress, usage};
+use crate::elements::{ago_text, badge, empty, folded, progress, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -109,7 +109,7 @@ fn row(plan: &Value, instance: Option<&Instance>) -> Markup {
             td data-label="tasks" { (done(plan)) }
             td.number data-label="wave" { (plan["wave"]) " of " (plan["waves"]) }
             td.number data-label="used" { (used(plan)) }
-            td data-label="changed" { (ago(text(plan, "updated_at"))) }
+            td data-label="changed" { (ago_text(text(plan, "updated_at"))) }
         }
     }
 }

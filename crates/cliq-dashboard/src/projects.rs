@@ -52,7 +52,7 @@ fn row(instance: &Instance, state: &str, may_change: bool) -> Markup {
         tr {
             td.title { strong { (name) } " " code.quiet { (instance.id) } div.quiet { (instance.path) } }
             td { (badge(state)) }
-            td data-label="registered" { (ago(&instance.registered_at)) }
+            td data-label="registered" { (ago(instance.registered_at)) }
             td {
                 span.inline {
                     a href=(format!("/?project={}", instance.id)) aria-label=(format!("Runs of {name}")) { "Runs" }

@@ -167,7 +167,7 @@ fn table(reviews: &[&Review]) -> Markup {
                         td.why {
                             @if review.is_pending() { "waits for " (review.waits_for().join(", ")) } @else { (review.ending().unwrap_or_default()) }
                         }
-                        td data-label="asked" { (ago(&review.created.to_string())) }
+                        td data-label="asked" { (ago(review.created)) }
                         td data-label="until" { time datetime=(review.deadline) { (minute(review.deadline)) } }
                     }
                 }
@@ -335,7 +335,7 @@ fn standing(review: &Review) -> Markup {
             @if let Some(title) = &review.title { span { (harmless(title.as_bytes())) } }
             span { (review.team) }
             span { "evaluation " (review.iteration) " of " (review.max_iterations) }
-            span { "asked " (ago(&review.created.to_string())) }
+            span { "asked " (ago(review.created)) }
             @if review.is_pending() {
                 span { "waits for " (review.waits_for().join(", ")) }
                 span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
@@ -363,7 +363,7 @@ fn comments(review: &Review) -> Markup {
                 h2 #comments-title { "Comments" }
                 @for said in &review.comments {
                     p {
-                        strong { (said.comment.actor) } " " (ago(&said.at.to_string()))
+                        strong { (said.comment.actor) } " " (ago(said.at))
                         span.quiet { " (" (said.comment.via.as_str()) ")" }
                     }
                     pre tabindex="0" role="region" aria-label="Comment" { (harmless(said.comment.text.as_bytes())) }
@@ -380,7 +380,7 @@ fn answers(review: &Review) -> Markup {
                 h2 #answers-title { "Answers" }
                 @for accepted in &review.answers {
                     p {
-                        strong { (accepted.by()) } " " (accepted.answer.choice.done()) " " (ago(&accepted.at.to_string()))
+                        strong { (accepted.by()) } " " (accepted.answer.choice.done()) " " (ago(accepted.at))
                         span.quiet { " (" (accepted.answer.via.as_str()) ")" }
                     }
                     @if let Some(words) = &accepted.answer.reason { pre tabindex="0" role="region" aria-label="Words" { (harmless(words.as_bytes())) } }

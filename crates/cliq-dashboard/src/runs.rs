@@ -191,7 +191,7 @@ fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered
                             input type="checkbox" name="id" value=(run.id) aria-label=(format!("Select {}", run.title));
                             div {
                                 a.strong href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) }
-                                div.quiet { (run.team) " " code { (short(&run.id)) } }
+                                div.quiet { (run.team) " " code { (short(run.id.as_str())) } }
                                 @if let Some(reason) = &run.reason {
                                     div.why { @if let Some(phase) = &run.phase { strong { (phase) } " " } (folded(reason)) }
                                 }
@@ -204,8 +204,8 @@ fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered
                             }
                         }
                         td data-label="progress" { (progress(run.phases_done, run.phases_all, "phases")) }
-                        td { (ago(&run.queued_at)) " by " (run.caller) }
-                        td.number data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
+                        td { (ago(run.queued_at)) " by " (run.caller) }
+                        td.number data-label="took" { (took(run.started_at, run.ended_at)) }
                         td.number data-label="used" { (usage(&run.usage)) }
                     }
                 }

@@ -10,7 +10,7 @@ use cliq_web::{Core, Path, Problem, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::elements::{ago, badge, empty, folded, output};
+use crate::elements::{ago_text, badge, empty, folded, output};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -114,7 +114,7 @@ fn table(signals: &[Signal], may_run: bool) -> Markup {
                                 }
                             }
                         }
-                        td data-label="emitted" { (ago(&signal.created_at)) }
+                        td data-label="emitted" { (ago_text(&signal.created_at)) }
                         td.why { (payload(&signal.payload)) }
                         td.why { (folded(&signal.result)) }
                     }

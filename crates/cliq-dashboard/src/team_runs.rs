@@ -1,7 +1,6 @@
 //! Runs of a team: how often it succeeds, how long it takes, what it costs.
 
 use cliq_model::{Run, RunFilter, RunState};
-use cliq_supervisor::internals::clock;
 use cliq_web::{Core, Problem};
 use maud::{Markup, html};
 
@@ -52,9 +51,7 @@ fn figures(runs: &[Run], rounds: &[f64]) -> TeamFigures {
         .filter(|run| run.life.state.is_final() && run.life.state != RunState::Cancelled)
         .collect();
     let completed: Vec<&&Run> = ended.iter().filter(|run| run.life.state == RunState::Completed).collect();
-    let duration = |run: &&&Run| {
-        Some((clock::millis(run.ended_at.as_deref()?)? - clock::millis(run.started_at.as_deref()?)?) as f64)
-    };
+    let duration = |run: &&&Run| Some((run.ended_at?.unix_millis() - run.started_at?.unix_millis()) as f64);
     let durations = completed.iter().filter_map(duration).collect();
     let costs = ended.iter().filter_map(|run| run.totals.cost_usd).collect();
     let mean = (!rounds.is_empty()).then(|| rounds.iter().sum::<f64>() / rounds.len() as f64);
@@ -111,8 +108,8 @@ pub(super) fn list(runs: &[Run], team: &str) -> Markup {
                                     }
                                 } }
                                 td { (state(run.life.state, &run.caveats)) }
-                                td { (ago(&run.queued_at)) " by " (run.caller) }
-                                td.number data-label="took" { (took(run.started_at.as_deref(), run.ended_at.as_deref())) }
+                                td { (ago(run.queued_at)) " by " (run.caller) }
+                                td.number data-label="took" { (took(run.started_at, run.ended_at)) }
                                 td.number data-label="used" { (usage(&run.totals)) }
                             }
                         }
@@ -127,22 +124,23 @@ pub(super) fn list(runs: &[Run], team: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use cliq_model::RunOrigin;
+    use cliq_protocol::Timestamp;
 
     use super::*;
 
     #[test]
     fn figures_leave_out_what_people_cancelled() {
-        let run = |state: RunState, seconds: u32, cost: Option<f64>| {
+        let run = |state: RunState, seconds: i64, cost: Option<f64>| {
             let mut run = Run::new(
                 cliq_fs::new_run_id(),
-                "@a/b".into(),
+                "@a/b".parse().unwrap(),
                 RunOrigin::Server,
                 "/w".into(),
-                "2026-01-01T00:00:00.000Z".into(),
+                Timestamp::UNIX_EPOCH,
             );
             run.life.state = state;
-            run.started_at = Some("2026-01-01T00:00:00.000Z".into());
-            run.ended_at = Some(format!("2026-01-01T00:00:{seconds:02}.000Z"));
+            run.started_at = Some(Timestamp::UNIX_EPOCH);
+            run.ended_at = Some(Timestamp::from_unix_millis(seconds * 1000));
             run.totals.cost_usd = cost;
             run
         };

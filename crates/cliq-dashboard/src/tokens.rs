@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Redirect;
 use cliq_model::{Scope, Token};
+use cliq_protocol::Timestamp;
 use cliq_supervisor::internals::clock;
 use cliq_web::{Core, Form, Path, Problem, create_token};
 use maud::{Markup, html};
@@ -62,7 +63,7 @@ async fn list(visitor: &Visitor, core: &Core, created: Option<&Markup>) -> Page 
         @if tokens.is_empty() { (empty("No tokens. The form below creates one.")) } @else {
             table {
                 thead { tr { th { "Label" } th { "Scope" } th { "Created" } th { "Expires" } th { span.hidden { "Actions" } } } }
-                tbody { @for token in &tokens { (row(token, &now)) } }
+                tbody { @for token in &tokens { (row(token, now)) } }
             }
         }
         h2 { "New token" }
@@ -85,17 +86,17 @@ async fn list(visitor: &Visitor, core: &Core, created: Option<&Markup>) -> Page 
     show(visitor, "Tokens", "/tokens", &content)
 }
 
-fn row(token: &Token, now: &str) -> Markup {
-    let is_expired = token.expires_at.as_deref().is_some_and(|end| end <= now);
+fn row(token: &Token, now: Timestamp) -> Markup {
+    let is_expired = token.expires_at.is_some_and(|end| end <= now);
     html! {
         tr {
             td.title { strong { (shown(token.label.as_bytes())) } " " code.quiet { "cliq_" (token.id) "_…" } }
             td data-label="scope" { (token.scope.as_str()) }
-            td data-label="created" { (ago(&token.created_at)) }
+            td data-label="created" { (ago(token.created_at)) }
             td data-label="expires" {
                 @match &token.expires_at {
                     Some(_) if is_expired => (badge("expired")),
-                    Some(end) => time datetime=(end) title=(end) { (end.chars().take(10).collect::<String>()) },
+                    Some(end) => time datetime=(end) title=(end) { (end.to_string().chars().take(10).collect::<String>()) },
                     None => "never",
                 }
             }

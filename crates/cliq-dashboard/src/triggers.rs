@@ -52,7 +52,7 @@ fn row(trigger: &TriggerDocument) -> Markup {
             td data-label="next" { (next(trigger.next.first())) }
             td data-label="last" {
                 @match &trigger.last {
-                    Some(last) => span { (badge(last.state.as_str())) " " (ago(&last.at)) },
+                    Some(last) => span { (badge(last.state.as_str())) " " (ago(last.at)) },
                     None => "never",
                 }
             }
@@ -162,9 +162,9 @@ fn history(firings: &[FiringDocument]) -> Markup {
                         td.number { (firing.id) }
                         td.title { (shown(firing.cause.as_bytes())) div.quiet { code { (firing.digest.get(..12).unwrap_or_default()) } } }
                         td { (badge(firing.state.as_str())) }
-                        td data-label="time" { (ago(&firing.at)) }
+                        td data-label="time" { (ago(firing.at)) }
                         td.why {
-                            @if let Some(run) = &firing.run_id { a href=(format!("/runs/{run}")) { "run " (short(run)) } }
+                            @if let Some(run) = &firing.run_id { a href=(format!("/runs/{run}")) { "run " (short(run.as_str())) } }
                             @if let Some(reason) = &firing.reason { (folded(reason)) }
                         }
                     }

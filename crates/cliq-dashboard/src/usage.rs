@@ -31,7 +31,7 @@ type Sum = (String, u64, RunTotals);
 /// The page of usage.
 pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Query(span): Query<Span>) -> Page {
     let days = span.days.filter(|days| SPANS.contains(days)).unwrap_or(30);
-    let used = core.runs.usage(&clock::ago(Duration::from_secs(days * DAY))).await?;
+    let used = core.runs.usage(clock::ago(Duration::from_secs(days * DAY))).await?;
     let (teams, by_day) = (used.by_team(), used.by_day());
     let models: Vec<Sum> = used.models.iter().map(|row| (row.model.clone(), row.runs, row.totals)).collect();
     let has_cost = teams.iter().any(|(_, _, used)| used.cost_usd.is_some());
@@ -78,7 +78,7 @@ fn all_days(days: u64, rows: &[Sum], has_cost: bool) -> Vec<Bar> {
     let nothing = RunTotals::default();
     let day = |ago: u64| {
         let at = clock::ago(Duration::from_secs(ago * DAY));
-        let day: String = at.chars().take(10).collect();
+        let day: String = at.to_string().chars().take(10).collect();
         let used = known.get(day.as_str()).copied().unwrap_or(&nothing);
         // Month and day.
         amount(day.chars().skip(5).collect(), used, has_cost)

@@ -69,7 +69,7 @@ impl Evaluation {
             name: suite.name.clone(),
             directory: dir.path().to_owned(),
             document: serde_json::to_string(&suite).unwrap_or_default(),
-            created_at: cliq_fs::now().to_string(),
+            created_at: cliq_fs::now(),
             ended_at: None,
             trials: suite.trials() as u64,
             finished: 0,
@@ -132,7 +132,7 @@ impl Evaluation {
         // Those that were at work are adopted first.
         let mut is_interrupted: HashMap<usize, RunId> = HashMap::new();
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.state == TrialState::Running) {
-            is_interrupted.extend(row.run_id.as_deref().and_then(RunId::parse_uuid).map(|id| (index, id)));
+            is_interrupted.extend(row.run_id.clone().map(|id| (index, id)));
         }
         let states = rows.iter().map(|row| (row.state == TrialState::Finished, row.attempts));
         let suite = &self.workshop.suite;
@@ -192,7 +192,7 @@ impl Evaluation {
             progress.used = scheduler.used();
         }
         if !stop.is_cancelled() && progress.finished == progress.trials {
-            self.store.end_evaluation(&self.row.id, &cliq_fs::now().to_string()).await?;
+            self.store.end_evaluation(&self.row.id, cliq_fs::now()).await?;
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Evaluation {
     ) -> Result<(), EvalError> {
         let run_id = adopted.unwrap_or_else(cliq_fs::new_run_id);
         row.state = TrialState::Running;
-        row.run_id = Some(run_id.to_string());
+        row.run_id = Some(run_id.clone());
         self.store.save_trial(&self.row.id, row).await?;
         let (workshop, row, stop) = (Arc::clone(&self.workshop), row.clone(), stop.clone());
         attempts.spawn(async move { (index, workshop.attempt(&row, &run_id, &stop).await) });

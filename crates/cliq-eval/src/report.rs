@@ -8,6 +8,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use cliq_model::RunTotals;
+use cliq_protocol::{RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Comparison, Interval};
@@ -29,9 +30,9 @@ pub struct Report {
     /// Name of the suite.
     pub suite: String,
     /// Time of the start, UTC.
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// Time of the end, UTC. `null` while trials are left.
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
     /// Number of repeats of each case.
     pub repeats: u32,
     /// Difference of pass rates that is too small to matter.
@@ -232,7 +233,7 @@ pub struct TrialReport {
     /// Names of the checks that failed.
     pub failed_checks: Vec<String>,
     /// Id of the run.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Directory of the workspace with journal, transcripts and handoffs.
     pub workspace: String,
     /// Path of the page in the dashboard of a server.

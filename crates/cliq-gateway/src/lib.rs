@@ -13,6 +13,8 @@
 mod bridge;
 mod error;
 mod kind;
+#[cfg(feature = "test-util")]
+mod memory;
 mod sentinel;
 mod signal;
 mod store;

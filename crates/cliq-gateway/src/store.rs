@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cliq_model::{Outcome, StoreError};
+use cliq_protocol::Timestamp;
 use serde::Serialize;
 
 use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
@@ -17,7 +18,7 @@ pub struct Filter {
     pub plan: Option<String>,
     /// With this status.
     pub status: Option<SignalStatus>,
-    /// ErrorContext most so many, the newest.
+    /// At most so many, the newest.
     pub limit: Option<u32>,
 }
 
@@ -45,9 +46,9 @@ pub struct PlanRow {
     /// plan that is not stored yet.
     pub version: i64,
     /// Time of creation, UTC.
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// Time of the last change, UTC.
-    pub updated_at: String,
+    pub updated_at: Timestamp,
 }
 
 /// Something that happened to a plan, to be kept.
@@ -71,7 +72,7 @@ pub struct PlanEvent {
     /// The plan.
     pub plan: String,
     /// Time, UTC.
-    pub at: String,
+    pub at: Timestamp,
     /// Kind of the event.
     pub kind: String,
     /// The plan's state before.

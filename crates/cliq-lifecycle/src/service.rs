@@ -101,14 +101,15 @@ impl Plans {
     pub async fn add(&self, project: &str, name: &PlanName, file: PlanFile) -> Result<(), StepError> {
         let waves = file.waves.len();
         let plan = Plan::new(file);
+        let now = cliq_fs::now();
         let row = PlanRow {
             project: project.to_owned(),
             name: name.to_string(),
             state: plan.state.to_string(),
             document: json!(plan).to_string(),
             version: 0,
-            created_at: String::new(),
-            updated_at: String::new(),
+            created_at: now,
+            updated_at: now,
         };
         let event = NewEvent {
             kind: "added".to_owned(),

@@ -1,13 +1,15 @@
 //! Audit log: actions of callers, append-only (docs/sign-in.md).
 
+use cliq_protocol::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Action that is to be recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditAction {
     /// Time, UTC.
-    pub ts: String,
+    #[schema(value_type = String)]
+    pub ts: Timestamp,
     /// Label of the caller's token, name of the person, or user of the machine.
     pub actor: String,
     /// Verified mail address of a person who signed in; `null` for tokens.
@@ -42,9 +44,9 @@ pub struct AuditFilter {
     /// Of this actor or person.
     pub actor: Option<String>,
     /// Recorded at this time or later, UTC.
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// Recorded before this time, UTC.
-    pub until: Option<String>,
+    pub until: Option<Timestamp>,
     /// With a greater number, oldest first. `None` for newest first.
     pub after: Option<i64>,
     /// With a smaller number, newest first.

@@ -6,7 +6,7 @@ use crate::event::ServerEvent;
 use crate::run::Run;
 use crate::task::{PushRow, TaskRow};
 use crate::trigger::FiringStart;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp, WireTime};
 
 /// Kind of the journal event that ends a run.
 const RUN_FINISHED: &str = "run_finished";
@@ -14,7 +14,7 @@ const RUN_FINISHED: &str = "run_finished";
 /// An event that is to be stored: one of the server, or a line of the run's journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRunEvent {
-    ts: String,
+    ts: WireTime,
     kind: String,
     data: String,
 }
@@ -22,20 +22,20 @@ pub struct NewRunEvent {
 impl NewRunEvent {
     /// Encodes an event of the server. `ts` is the current time, UTC.
     #[must_use]
-    pub fn of_server(ts: String, event: &ServerEvent) -> Self {
-        let data = event.to_value(&ts).to_string();
-        Self { ts, kind: event.kind().to_owned(), data }
+    pub fn of_server(ts: Timestamp, event: &ServerEvent) -> Self {
+        let data = event.to_value(ts).to_string();
+        Self { ts: ts.into(), kind: event.kind().to_owned(), data }
     }
 
     /// Takes a line of a journal: a JSON object without line breaks whose `event` is `kind`.
     #[must_use]
-    pub fn of_journal(ts: String, kind: String, line: String) -> Self {
+    pub fn of_journal(ts: WireTime, kind: String, line: String) -> Self {
         Self { ts, kind, data: line }
     }
 
     /// Time of the event, UTC.
     #[must_use]
-    pub fn ts(&self) -> &str {
+    pub fn ts(&self) -> &WireTime {
         &self.ts
     }
 
@@ -63,8 +63,8 @@ impl NewRunEvent {
 pub struct RunEventRow {
     /// Number of the event.
     pub id: i64,
-    /// Time of the event, UTC.
-    pub ts: String,
+    /// Time of the event, UTC. That of a journal is kept as its line has it.
+    pub ts: WireTime,
     /// Name of the event on the wire.
     pub kind: String,
     /// The whole event as JSON text. It is passed on as it is; [`LogEvent::parse`] decodes it.

@@ -1,6 +1,7 @@
 //! Evaluations and their trials as they are stored (docs/eval.md).
 
 use camino::Utf8PathBuf;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Evaluation as it is stored. The store does not read its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,9 +15,9 @@ pub struct EvaluationRow {
     /// The suite with the contents of its files, as JSON.
     pub document: String,
     /// Time of the start, UTC.
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// Time of the end, UTC. `None` while trials are left.
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
     /// Number of trials.
     pub trials: u64,
     /// Number of trials that ended.
@@ -68,7 +69,7 @@ pub struct TrialRow {
     /// Number of attempts that ended with an infrastructure error.
     pub attempts: u32,
     /// Id of the run of the last attempt.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Result as JSON. Empty before the end.
     pub result: String,
 }

@@ -6,7 +6,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{PhaseName, RunId};
+use cliq_protocol::{PhaseName, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub enum ServerEvent {
         /// Ids of the reviews that it waits for.
         on: Vec<String>,
         /// Time at which it continues without an answer, UTC.
-        until: String,
+        until: Timestamp,
     },
     /// The parked run continues.
     RunWoken {
@@ -276,10 +276,10 @@ impl ServerEvent {
 
     /// Returns the event as a JSON object with its timestamp.
     #[must_use]
-    pub fn to_value(&self, ts: &str) -> Value {
+    pub fn to_value(&self, ts: Timestamp) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(map) = value.as_object_mut() {
-            map.insert("ts".to_owned(), ts.into());
+            map.insert("ts".to_owned(), ts.to_string().into());
         }
         value
     }

@@ -68,12 +68,20 @@ impl LastRun {
 
 #[cfg(test)]
 mod tests {
+    use cliq_protocol::{TeamName, Timestamp};
+
     use super::*;
     use crate::run::RunOrigin;
 
     fn run(began: bool) -> Run {
         let id = cliq_fs::new_run_id();
-        let mut run = Run::new(id, "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
+        let mut run = Run::new(
+            id,
+            TeamName::parse("@a/b").unwrap(),
+            RunOrigin::Server,
+            "/w".into(),
+            Timestamp::UNIX_EPOCH,
+        );
         run.life.began = began;
         run
     }

@@ -2,7 +2,7 @@
 
 use crate::lifecycle::RunState;
 use crate::run::Run;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Filter for runs. An unset field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct RunFilter {
     /// Of the caller with this label.
     pub caller: Option<String>,
     /// Requested at this time or later, UTC.
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// Requested before this time, UTC.
-    pub until: Option<String>,
+    pub until: Option<Timestamp>,
     /// Words, each of which begins a word of the title, the team, the reason or the id.
     pub words: Vec<String>,
     /// Whether trials of evaluations are among them.
@@ -54,7 +54,8 @@ impl Run {
     /// reason.
     #[must_use]
     pub fn search_words(&self) -> String {
-        let texts = [&self.title, self.id.as_str(), &self.team, self.reason.as_deref().unwrap_or_default()];
+        let texts =
+            [&self.title, self.id.as_str(), self.team.as_str(), self.reason.as_deref().unwrap_or_default()];
         let mut seen = std::collections::BTreeSet::new();
         let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
         let words = words.filter(|word| !word.is_empty()).take(MAX_INDEXED);

@@ -6,6 +6,7 @@ use crate::change::{Change, NewRunEvent};
 use crate::event::ServerEvent;
 use crate::lifecycle::{LifecycleEvent, NotAllowed, RunState};
 use crate::run::Run;
+use cliq_protocol::Timestamp;
 
 /// Cause for which a parked run continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,19 +26,19 @@ pub enum Cause {
 ///
 /// # Errors
 /// Returns an error if the run is not running.
-pub fn park(change: &mut Change, on: &[String], until: &str, now: &str) -> Result<(), NotAllowed> {
+pub fn park(change: &mut Change, on: &[String], until: Timestamp, now: Timestamp) -> Result<(), NotAllowed> {
     change.run.life.step(LifecycleEvent::Parked)?;
     change.run.replica = None;
     if change.run.life.state == RunState::Waiting {
         // A run that a person started is resumed by a person.
         if change.run.origin.is_started_by_server() {
-            change.run.wake_at = Some(until.to_owned());
+            change.run.wake_at = Some(until);
             change.parked_on = on.to_vec();
         }
-        let event = ServerEvent::RunWaiting { on: on.to_vec(), until: until.to_owned() };
-        change.push(NewRunEvent::of_server(now.to_owned(), &event));
+        let event = ServerEvent::RunWaiting { on: on.to_vec(), until };
+        change.push(NewRunEvent::of_server(now, &event));
     } else {
-        change.run.woken_at = Some(now.to_owned());
+        change.run.woken_at = Some(now);
     }
     Ok(())
 }
@@ -46,11 +47,11 @@ pub fn park(change: &mut Change, on: &[String], until: &str, now: &str) -> Resul
 ///
 /// # Errors
 /// Returns an error if the run does not wait.
-pub fn wake(run: Run, cause: Cause, now: &str) -> Result<Change, NotAllowed> {
+pub fn wake(run: Run, cause: Cause, now: Timestamp) -> Result<Change, NotAllowed> {
     let mut change = Change::of(run);
     change.run.life.step(LifecycleEvent::Woken)?;
     change.run.wake_at = None;
-    change.run.woken_at = Some(now.to_owned());
-    change.push(NewRunEvent::of_server(now.to_owned(), &ServerEvent::RunWoken { cause }));
+    change.run.woken_at = Some(now);
+    change.push(NewRunEvent::of_server(now, &ServerEvent::RunWoken { cause }));
     Ok(change)
 }

@@ -1,7 +1,7 @@
 //! A run as a row of the store, and what a caller asks for.
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{RunId, SteeringMessage};
+use cliq_protocol::{RunId, SteeringMessage, TeamName, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,7 +18,8 @@ pub struct Instance {
     #[schema(value_type = String)]
     pub path: Utf8PathBuf,
     /// When it was registered, UTC.
-    pub registered_at: String,
+    #[schema(value_type = String)]
+    pub registered_at: Timestamp,
 }
 
 /// Origin of a run.
@@ -118,7 +119,7 @@ pub struct Run {
     /// The registered project that it works in; `None` if its workspace was made for it.
     pub instance: Option<String>,
     /// The name of its team.
-    pub team: String,
+    pub team: TeamName,
     /// Title of the run: as the caller says, or the first line of the requirement, or the name of the team.
     pub title: String,
     /// Origin of the run.
@@ -136,11 +137,11 @@ pub struct Run {
     /// The phase that the reason is about.
     pub phase: Option<String>,
     /// Time of the request, UTC.
-    pub queued_at: String,
+    pub queued_at: Timestamp,
     /// Time at which its orchestrator began it, UTC.
-    pub started_at: Option<String>,
+    pub started_at: Option<Timestamp>,
     /// Time of the end, UTC.
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
     /// Usage of language models.
     pub totals: RunTotals,
     /// The phases as of the last event: the document of `cliq status --json`. Kept when its workspace is gone.
@@ -154,13 +155,13 @@ pub struct Run {
     /// The server that has it, where several share a database.
     pub replica: Option<String>,
     /// Time at which a run that waits is woken by the supervisor, UTC. `None` if a person resumes it.
-    pub wake_at: Option<String>,
+    pub wake_at: Option<Timestamp>,
     /// Main phases that are done as of the last event that was stored.
     pub phases_done: u64,
     /// Main phases, once its team is known.
     pub phases_all: u64,
     /// Time at which a run was woken, UTC, until its orchestrator continues it: its position in the queue.
-    pub woken_at: Option<String>,
+    pub woken_at: Option<Timestamp>,
     /// Caveats of its phases when it ended.
     pub caveats: Vec<Caveat>,
 }
@@ -170,15 +171,15 @@ impl Run {
     #[must_use]
     pub fn new(
         id: RunId,
-        team: String,
+        team: TeamName,
         origin: RunOrigin,
         workspace: Utf8PathBuf,
-        queued_at: String,
+        queued_at: Timestamp,
     ) -> Self {
         Self {
             id,
             instance: None,
-            title: team.clone(),
+            title: team.to_string(),
             team,
             phases_done: 0,
             phases_all: 0,

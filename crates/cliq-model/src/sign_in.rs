@@ -1,5 +1,6 @@
 //! Sign-in of people by OpenID Connect: attempts that are under way, and the person of a session (docs/sign-in.md).
 
+use cliq_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,7 +34,7 @@ pub struct SignInAttempt {
     /// Verifier of PKCE.
     pub verifier: String,
     /// Time after which the attempt is void, UTC.
-    pub expires_at: String,
+    pub expires_at: Timestamp,
 }
 
 /// Secrets are not shown.

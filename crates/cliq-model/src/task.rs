@@ -5,7 +5,7 @@
 
 use crate::lifecycle::RunState;
 use crate::run::Run;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Data of a task besides its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct TaskRow {
     /// The caller's messages, as a JSON list in the format of A2A 1.0.
     pub messages: String,
     /// Time of the last change of its run, UTC. Set by the store.
-    pub updated_at: String,
+    pub updated_at: Timestamp,
 }
 
 /// A task with its run.
@@ -41,9 +41,9 @@ pub struct TaskFilter {
     /// In one of these states, which may be the same: no state of a task is more than three states of runs. `None` for any.
     pub states: Option<[RunState; 3]>,
     /// Changed after this time, UTC.
-    pub after: Option<String>,
+    pub after: Option<Timestamp>,
     /// Those that come after a task in the list: its time of change and its id.
-    pub cursor: Option<(String, RunId)>,
+    pub cursor: Option<(Timestamp, RunId)>,
     /// At most so many.
     pub limit: u32,
 }
@@ -103,9 +103,9 @@ pub struct PushRow {
     /// Number of failed delivery attempts for the next update.
     pub attempts: i64,
     /// Since when deliveries fail, UTC.
-    pub failing_since: Option<String>,
+    pub failing_since: Option<Timestamp>,
     /// When the next delivery may be tried, UTC.
-    pub next_at: String,
+    pub next_at: Timestamp,
     /// Why the last try failed.
     pub reason: Option<String>,
     /// Number of changes, for optimistic locking. 0 for a receiver that is not stored yet.

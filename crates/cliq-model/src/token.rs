@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cliq_protocol::Timestamp;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -126,9 +127,9 @@ pub struct NewToken {
     /// Scope of the token.
     pub scope: Scope,
     /// When it was made, UTC.
-    pub created_at: String,
+    pub created_at: Timestamp,
     /// When it expires, UTC.
-    pub expires_at: Option<String>,
+    pub expires_at: Option<Timestamp>,
     /// The id of the token that a session was opened with: it ends with that token.
     pub parent: Option<String>,
     /// Person of a session that was opened by a provider.
@@ -142,8 +143,8 @@ impl NewToken {
         kind: TokenKind,
         label: &str,
         scope: Scope,
-        created_at: &str,
-        expires_at: Option<String>,
+        created_at: Timestamp,
+        expires_at: Option<Timestamp>,
     ) -> Option<(Secret, Self)> {
         let mut bytes = [0_u8; 38];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -155,7 +156,7 @@ impl NewToken {
             kind,
             label: label.to_owned(),
             scope,
-            created_at: created_at.to_owned(),
+            created_at,
             expires_at,
             parent: None,
             person: None,
@@ -174,9 +175,11 @@ pub struct Token {
     /// Scope of the token.
     pub scope: Scope,
     /// When it was made, UTC.
-    pub created_at: String,
+    #[schema(value_type = String)]
+    pub created_at: Timestamp,
     /// When it expires, UTC; `null` for never.
-    pub expires_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub expires_at: Option<Timestamp>,
     /// Kind of the token.
     #[serde(skip)]
     pub kind: TokenKind,
@@ -191,9 +194,9 @@ pub struct Token {
 impl Token {
     /// Whether the secret is this token, and it is valid at `now` (UTC). The comparison takes the same time for every secret.
     #[must_use]
-    pub fn accepts(&self, secret: &Secret, now: &str) -> bool {
+    pub fn accepts(&self, secret: &Secret, now: Timestamp) -> bool {
         let same = bool::from(self.hash.as_bytes().ct_eq(secret.hash().as_bytes()));
-        same && self.expires_at.as_deref().is_none_or(|expires| now < expires)
+        same && self.expires_at.is_none_or(|expires| now < expires)
     }
 }
 
@@ -203,9 +206,9 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_accepted_and_only_until_it_expires() {
+        let [made, before, end] = [1_000, 2_000, 3_000].map(Timestamp::from_unix_millis);
         let (secret, new) =
-            NewToken::generate(TokenKind::Api, "ci", Scope::Run, "2026-01-01", Some("2026-02-01".into()))
-                .expect("random numbers");
+            NewToken::generate(TokenKind::Api, "ci", Scope::Run, made, Some(end)).expect("random numbers");
         let token = Token {
             id: new.id,
             label: new.label,
@@ -216,12 +219,12 @@ mod tests {
             hash: new.hash,
             person: None,
         };
-        assert!(token.accepts(&secret, "2026-01-15"));
-        assert!(!token.accepts(&secret, "2026-02-01"));
+        assert!(token.accepts(&secret, before));
+        assert!(!token.accepts(&secret, end));
         let mut other = secret.reveal().to_owned();
         let last = if other.pop() == Some('0') { '1' } else { '0' };
         other.push(last);
-        assert!(!token.accepts(&Secret::parse(&other).expect("the form is right"), "2026-01-15"));
+        assert!(!token.accepts(&Secret::parse(&other).expect("the form is right"), before));
         assert!(!format!("{secret:?} {token:?}").contains(secret.reveal()));
         assert_eq!(Secret::parse(secret.reveal()), Some(secret));
         for wrong in ["", "cliq_", "cliq_a_b", "x", "cliq_000000000000_zz"] {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::lifecycle::RunState;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Kind of a trigger's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -122,7 +122,7 @@ pub struct NewFiring {
     /// Trigger.
     pub trigger: String,
     /// Time of the cause, UTC: the tick, the receipt, the end of the run.
-    pub at: String,
+    pub at: Timestamp,
     /// Description of the cause, such as `tick 2026-01-31T06:00:00Z` or `delivery 72d3162e`.
     pub cause: String,
     /// Key of the cause. A trigger has one firing per key.
@@ -158,7 +158,7 @@ pub struct Firing {
     /// Trigger.
     pub trigger: String,
     /// Time of the cause, UTC.
-    pub at: String,
+    pub at: Timestamp,
     /// Description of the cause.
     pub cause: String,
     /// SHA-256 of the payload, in hexadecimal.
@@ -176,7 +176,7 @@ pub struct Firing {
     /// Reason why there is no run, or why it waits.
     pub reason: Option<String>,
     /// Time of the decision, UTC.
-    pub decided_at: Option<String>,
+    pub decided_at: Option<Timestamp>,
 }
 
 /// Decision by which a firing starts its run. Stored with the run.
@@ -225,7 +225,7 @@ pub struct EndedRun {
     /// State of the end.
     pub state: RunState,
     /// Time, UTC.
-    pub at: String,
+    pub at: Timestamp,
 }
 
 /// Filter for firings.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cliq_protocol::TeamName;
+
 use crate::run::RunTotals;
 
 /// Usage of the runs of a team that were requested on a day.
@@ -10,7 +12,7 @@ pub struct DayTotals {
     /// Day in UTC, as YYYY-MM-DD.
     pub day: String,
     /// Name of the team.
-    pub team: String,
+    pub team: TeamName,
     /// Number of runs.
     pub runs: u64,
     /// Tokens and cost.
@@ -41,7 +43,7 @@ impl UsageTotals {
     /// Sums by team, in the order of names.
     #[must_use]
     pub fn by_team(&self) -> Vec<(String, u64, RunTotals)> {
-        self.by(|row| &row.team)
+        self.by(|row| row.team.as_str())
     }
 
     /// Sums by day, in the order of time.
@@ -50,14 +52,14 @@ impl UsageTotals {
         self.by(|row| &row.day)
     }
 
-    fn by(&self, key: impl Fn(&DayTotals) -> &String) -> Vec<(String, u64, RunTotals)> {
-        let mut sums = BTreeMap::<&String, (u64, RunTotals)>::new();
+    fn by(&self, key: impl Fn(&DayTotals) -> &str) -> Vec<(String, u64, RunTotals)> {
+        let mut sums = BTreeMap::<&str, (u64, RunTotals)>::new();
         for row in &self.days {
             let (runs, totals) = sums.entry(key(row)).or_default();
             *runs += row.runs;
             totals.add(&row.totals);
         }
-        sums.into_iter().map(|(key, (runs, totals))| (key.clone(), runs, totals)).collect()
+        sums.into_iter().map(|(key, (runs, totals))| (key.to_owned(), runs, totals)).collect()
     }
 }
 

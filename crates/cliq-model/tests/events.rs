@@ -5,11 +5,11 @@ use cliq_model::{
     Cause, LogEvent, NewRunEvent, OutputSource, PhaseOutput, QueueRequest, RunState, ServerEvent, Setback,
     TaskOutcome, ToolCheck, WorkspaceCheck,
 };
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 use serde_json::{Value, json};
 
 const ID: &str = "0190c8a0-7e9b-7cc0-8000-000000000001";
-const NOW: &str = "2026-01-01T00:00:00.000Z";
+const NOW: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
 
 fn queued(request: QueueRequest) -> ServerEvent {
     ServerEvent::RunQueued { run_id: RunId::parse_uuid(ID).unwrap(), caller: "me".into(), request }
@@ -62,8 +62,8 @@ fn events() -> Vec<(ServerEvent, &'static str)> {
             r#"{"event":"run_taken_over","ts":"T","from":null,"to":"b"}"#,
         ),
         (
-            ServerEvent::RunWaiting { on, until: "U".into() },
-            r#"{"event":"run_waiting","on":["r1"],"until":"U","ts":"T"}"#,
+            ServerEvent::RunWaiting { on, until: NOW },
+            r#"{"event":"run_waiting","on":["r1"],"until":"2026-01-01T00:00:00.000Z","ts":"T"}"#,
         ),
         (
             ServerEvent::RunWoken { cause: Cause::Review { review: "r1".into() } },
@@ -138,11 +138,12 @@ fn events() -> Vec<(ServerEvent, &'static str)> {
 #[test]
 fn server_events_have_the_json_of_existing_databases() {
     for (event, expected) in events() {
-        let expected: Value = serde_json::from_str(&expected.replace("\"T\"", &format!("{NOW:?}"))).unwrap();
+        let expected: Value =
+            serde_json::from_str(&expected.replace("\"T\"", &format!("\"{NOW}\""))).unwrap();
         assert_eq!(event.to_value(NOW), expected);
         assert_eq!(expected["event"], event.kind());
-        let stored = NewRunEvent::of_server(NOW.into(), &event);
-        assert_eq!((stored.kind(), stored.ts()), (event.kind(), NOW));
+        let stored = NewRunEvent::of_server(NOW, &event);
+        assert_eq!((stored.kind(), stored.ts()), (event.kind(), &NOW.into()));
         assert_eq!(serde_json::from_str::<Value>(stored.data()).unwrap(), expected);
         assert!(!stored.data().contains('\n'));
         assert_eq!(LogEvent::parse(stored.data()), LogEvent::Server(Box::new(event)));

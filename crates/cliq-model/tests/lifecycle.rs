@@ -7,7 +7,13 @@ use cliq_model::{
 use proptest::prelude::*;
 
 fn last_run() -> LastRun {
-    let run = Run::new(cliq_fs::new_run_id(), "@a/b".into(), RunOrigin::Server, "/w".into(), "2026".into());
+    let run = Run::new(
+        cliq_fs::new_run_id(),
+        "@a/b".parse().unwrap(),
+        RunOrigin::Server,
+        "/w".into(),
+        cliq_protocol::Timestamp::UNIX_EPOCH,
+    );
     LastRun::check(&run, RecordedRun::None, None).expect("no other run is there")
 }
 

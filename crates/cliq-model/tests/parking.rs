@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 
 use cliq_model::{Cause, Change, LifecycleEvent, Queue, Run, RunOrigin, RunState, Turns, park, wake};
+use cliq_protocol::Timestamp;
 use proptest::prelude::*;
 
-const UNTIL: &str = "2026-01-02T00:00:00.000Z";
-const NOW: &str = "2026-01-01T00:00:00.000Z";
+const UNTIL: Timestamp = Timestamp::from_unix_millis(1_767_312_000_000);
+const NOW: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
 
 fn run(origin: RunOrigin) -> Run {
-    let mut run = Run::new(cliq_fs::new_run_id(), "@a/b".into(), origin, "/w".into(), NOW.into());
+    let mut run = Run::new(cliq_fs::new_run_id(), "@a/b".parse().unwrap(), origin, "/w".into(), NOW);
     run.life.step(LifecycleEvent::Dispatched).unwrap();
     run.life.step(LifecycleEvent::Began).unwrap();
     run.replica = Some("replica-1".into());
@@ -31,7 +32,7 @@ fn events(change: &Change) -> Vec<&str> {
 fn parked_run_holds_nothing_and_knows_its_reviews() {
     let change = parked(run(RunOrigin::Server));
     assert_eq!(change.run.life.state, RunState::Waiting);
-    assert_eq!((change.run.replica.as_deref(), change.run.wake_at.as_deref()), (None, Some(UNTIL)));
+    assert_eq!((change.run.replica.as_deref(), change.run.wake_at), (None, Some(UNTIL)));
     assert_eq!(change.parked_on, ["r1", "r2"]);
     let expected = format!(r#"{{"event":"run_waiting","on":["r1","r2"],"until":"{UNTIL}","ts":"{NOW}"}}"#);
     let same: serde_json::Value = serde_json::from_str(events(&change)[0]).unwrap();
@@ -52,7 +53,7 @@ fn woken_run_is_resumed_in_its_turn() {
         let change = wake(parked(run(RunOrigin::Delegated)).run, cause.clone(), NOW).unwrap();
         assert_eq!(change.run.life.state, RunState::Queued);
         assert!(change.run.life.resume && change.run.life.parked);
-        assert_eq!((change.run.wake_at.as_deref(), change.run.woken_at.as_deref()), (None, Some(NOW)));
+        assert_eq!((change.run.wake_at, change.run.woken_at), (None, Some(NOW)));
         assert!(events(&change)[0].contains(&format!(r#""by":"{by}""#)), "{:?}", change.events);
         assert!(change.parked_on.is_empty());
         assert!(wake(change.run, cause, NOW).is_err(), "woken twice");
@@ -71,7 +72,7 @@ fn run_that_parks_as_it_is_cancelled_is_queued_to_be_cancelled() {
     let mut cancelled = run(RunOrigin::Server);
     cancelled.life.step(LifecycleEvent::CancelRequested).unwrap();
     let mut change = parked(cancelled);
-    assert_eq!((change.run.life.state, change.run.wake_at.as_deref()), (RunState::Queued, None));
+    assert_eq!((change.run.life.state, change.run.wake_at), (RunState::Queued, None));
     assert!(change.run.life.parked && change.run.woken_at.is_some() && change.parked_on.is_empty());
     change.run.life.step(LifecycleEvent::Dispatched).unwrap();
     assert!(change.run.life.resume, "its orchestrator cancels the reviews");

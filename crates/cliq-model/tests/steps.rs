@@ -6,7 +6,7 @@ use cliq_model::{
     NewToken, PushRow, PushState, RecordedRun, Recovery, Run, RunOrigin, RunOutcome, RunState, Scope,
     TokenKind,
 };
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp, WireTime};
 
 fn after(events: &[LifecycleEvent]) -> Lifecycle {
     let mut life = Lifecycle::default();
@@ -156,7 +156,7 @@ fn a_dead_orchestrator_of_a_cancelled_run_is_not_restarted() {
 
 fn run(origin: RunOrigin) -> Run {
     let id = RunId::parse_uuid("0190c8a0-7e9b-7cc0-8000-000000000001").unwrap();
-    Run::new(id, "@a/b".into(), origin, "/w".into(), "2026-01-01T00:00:00.000Z".into())
+    Run::new(id, "@a/b".parse().unwrap(), origin, "/w".into(), Timestamp::UNIX_EPOCH)
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn events_of_a_change_continue_the_numbers_of_the_run() {
     let mut change = Change::of(stored);
     assert_eq!(change.rows(), []);
     for kind in ["a", "b", "c"] {
-        change.push(NewRunEvent::of_journal("t".into(), kind.into(), "{}".into()));
+        change.push(NewRunEvent::of_journal(WireTime::from_text("t"), kind.into(), "{}".into()));
     }
     assert_eq!(change.run.last_event, 10);
     let rows: Vec<(i64, String)> = change.rows().into_iter().map(|row| (row.id, row.kind)).collect();
@@ -238,7 +238,8 @@ fn words_of_stored_values_are_fixed() {
 
 #[test]
 fn secrets_show_their_id_and_nothing_else() {
-    let (secret, token) = NewToken::generate(TokenKind::Api, "ci", Scope::Read, "2026-01-01", None).unwrap();
+    let (secret, token) =
+        NewToken::generate(TokenKind::Api, "ci", Scope::Read, Timestamp::UNIX_EPOCH, None).unwrap();
     assert_eq!(secret.id(), token.id);
     assert_eq!(secret.reveal().split('_').nth(1), Some(secret.id()));
     assert_eq!(format!("{secret:?}"), format!("Secret({})", secret.id()));
@@ -255,7 +256,7 @@ fn secrets_show_their_id_and_nothing_else() {
         state: PushState::Active,
         attempts: 2,
         failing_since: None,
-        next_at: String::new(),
+        next_at: Timestamp::UNIX_EPOCH,
         reason: None,
         version: 0,
     };

@@ -2,8 +2,9 @@
 
 use cliq_model::{ToolCheck, WorkspaceCheck};
 use cliq_orchestrator::{Record, RunEvent, RunView};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{CommandResult, PhaseKind, PhaseName};
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Project;
@@ -24,28 +25,55 @@ pub fn check_workspace(project: Option<&Project>, requirement: &str) -> Workspac
     WorkspaceCheck { req_key, tools }
 }
 
-/// A line of the journal as a JSON object. A verdict gets the commands that it was based on, a completed phase its kind, iteration
-/// and outcome. An event of a run that waits for a review says so (`input_required`). `view` is the run after the event.
+/// Details of a journal's line that its caller cannot look up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskDetails {
+    /// Commands that a verdict is based on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<CommandResult>>,
+    /// Type of a completed phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_type: Option<PhaseKind>,
+    /// Number of activations of a completed phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// Outcome of a completed phase: `PASS` of a gate, `done` of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Whether the run waits for a review. For the caller the whole task waits, even while other phases work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub input_required: bool,
+}
+
+impl TaskDetails {
+    /// Returns the details of an event. `view` is the run after it.
+    #[must_use]
+    pub fn of(event: &RunEvent, view: &RunView) -> Self {
+        let find = |name: &PhaseName| view.phases.iter().find(|phase| phase.name == *name);
+        let mut details = Self::default();
+        if let RunEvent::Verdict { gate, .. } = event {
+            details.commands = Some(find(gate).map(|phase| phase.commands.clone()).unwrap_or_default());
+        }
+        if let RunEvent::PhaseCompleted { phase } = event
+            && let Some(phase) = find(phase)
+        {
+            details.phase_type = Some(phase.kind);
+            details.iteration = Some(phase.iterations);
+            details.outcome = Some(if phase.kind.is_gate() { "PASS" } else { "done" }.to_owned());
+        }
+        details.input_required = view.phases.iter().any(|phase| phase.review.is_some());
+        details
+    }
+}
+
+/// Returns a line of the journal with its details as a JSON object. `view` is the run after the event.
 #[must_use]
 pub fn task_event(record: &Record, view: &RunView) -> Value {
     let mut event: Value = serde_json::from_slice(&record.encode()).unwrap_or_default();
-    let find = |name: &PhaseName| view.phases.iter().find(|phase| phase.name == *name);
-    match &record.event {
-        RunEvent::Verdict { gate, .. } => {
-            event["commands"] = json!(find(gate).map(|phase| phase.commands.as_slice()).unwrap_or_default());
-        }
-        RunEvent::PhaseCompleted { phase } => {
-            if let Some(phase) = find(phase) {
-                event["phase_type"] = json!(phase.kind);
-                event["iteration"] = phase.iterations.into();
-                event["outcome"] = if phase.kind.is_gate() { "PASS" } else { "done" }.into();
-            }
-        }
-        _ => {}
-    }
-    // For the caller the whole task waits, even while other phases work.
-    if view.phases.iter().any(|phase| phase.review.is_some()) {
-        event["input_required"] = true.into();
+    let details = json!(TaskDetails::of(&record.event, view));
+    if let (Some(event), Value::Object(details)) = (event.as_object_mut(), details) {
+        event.extend(details);
     }
     event
 }

@@ -180,8 +180,13 @@ fn markdown(review: &Review, content: &Content) -> String {
         "# Review of {}, evaluation {} of {}\n\n",
         review.phase, review.iteration, review.max_iterations
     );
-    let _ =
-        writeln!(out, "- team: {}\n- run: {}\n- review: {}", inline(&review.team), review.run_id, review.id);
+    let _ = writeln!(
+        out,
+        "- team: {}\n- run: {}\n- review: {}",
+        inline(review.team.as_str()),
+        review.run_id,
+        review.id
+    );
     let _ = writeln!(out, "- reviewers: {}", inline(&review.reviewers.to_string()));
     let _ = writeln!(out, "- made: {}\n- deadline: {}", review.created, review.deadline);
     let _ = writeln!(out, "- outcome: {}\n", inline(&review.ending().unwrap_or_default()));

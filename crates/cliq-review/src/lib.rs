@@ -10,6 +10,8 @@ mod comment;
 mod content;
 mod id;
 mod machine;
+#[cfg(feature = "test-util")]
+mod memory;
 mod notice;
 mod people;
 mod refusal;

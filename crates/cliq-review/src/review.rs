@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_protocol::{
-    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, RunId, Verdict, WaitingReview,
+    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, RunId, TeamName, Verdict,
+    WaitingReview,
 };
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +176,7 @@ pub struct Review {
     /// The workspace of the run.
     pub project: Utf8PathBuf,
     /// The team.
-    pub team: String,
+    pub team: TeamName,
     /// Title of the run, if it has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -237,7 +238,7 @@ pub struct NewReview {
     /// See [`Review`].
     pub project: Utf8PathBuf,
     /// See [`Review`].
-    pub team: String,
+    pub team: TeamName,
     /// See [`Review`].
     pub title: Option<String>,
     /// See [`Review`].

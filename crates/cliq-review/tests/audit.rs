@@ -15,7 +15,7 @@ fn decided(n: u32) -> Review {
     let review = Review::new(NewReview {
         id: format!("{n:032x}").parse().unwrap(),
         project: "/work/shop".into(),
-        team: "@shop/web".into(),
+        team: "@shop/web".parse().unwrap(),
         title: None,
         run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),

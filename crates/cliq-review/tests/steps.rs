@@ -23,7 +23,7 @@ fn review_routing_to(block: Value, route_targets: &[&str]) -> Review {
     Review::new(NewReview {
         id: ID.parse().unwrap(),
         project: "/work/shop".into(),
-        team: "@shop/web".into(),
+        team: "@shop/web".parse().unwrap(),
         title: None,
         run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),

@@ -22,7 +22,7 @@ fn review(id: u32, evaluation: u32) -> Review {
     Review::new(NewReview {
         id: format!("{id:032x}").parse().unwrap(),
         project: "/work/shop".into(),
-        team: "@shop/web".into(),
+        team: "@shop/web".parse().unwrap(),
         title: None,
         run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),

@@ -21,7 +21,7 @@ fn review() -> Review {
     Review::new(NewReview {
         id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
         project: "/work/shop".into(),
-        team: "@shop/web".into(),
+        team: "@shop/web".parse().unwrap(),
         title: None,
         run_id: "r1".parse().unwrap(),
         phase: PhaseName::parse("approval").unwrap(),

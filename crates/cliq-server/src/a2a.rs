@@ -1,6 +1,6 @@
 //! The server as an A2A agent (docs/a2a.md): teams that any A2A client can call.
 //!
-//! A task is a run. Its updates are the run's events, translated by [`cliq_a2a::updates_of`]: there is no second log, so that a
+//! A task is a run. Its updates are the run's events, translated by `updates.rs`: there is no second log, so that a
 //! stream goes on from any place after any break.
 //!
 //! * `json_rpc.rs`, `http_json.rs`: the two bindings. `agent.rs`: what each call does, for both.
@@ -22,6 +22,7 @@ mod new_task;
 pub(crate) mod options;
 mod push;
 mod stream;
+mod updates;
 pub(crate) mod view;
 
 use std::sync::Arc;

@@ -46,7 +46,7 @@ impl AccessLog {
 
     pub(crate) fn write(&self, line: &AccessLine<'_>) {
         let mut value = serde_json::to_value(line).unwrap_or_default();
-        value["ts"] = clock::now().into();
+        value["ts"] = clock::now().to_string().into();
         let mut text = value.to_string().into_bytes();
         text.push(b'\n');
         if let Err(TrySendError::Full(_)) = self.lines.try_send(text) {

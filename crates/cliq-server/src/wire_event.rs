@@ -53,11 +53,13 @@ pub(crate) fn updates(
 
 #[cfg(test)]
 mod tests {
+    use cliq_protocol::WireTime;
+
     use super::*;
 
     #[test]
     fn frame_has_number_kind_and_data() {
-        let row = RunEventRow { id: 4, ts: String::new(), kind: "a".into(), data: "{}".into() };
+        let row = RunEventRow { id: 4, ts: WireTime::from_text(""), kind: "a".into(), data: "{}".into() };
         assert_eq!(&write_frame(&row)[..], b"id: 4\nevent: a\ndata: {}\n\n");
     }
 }

@@ -13,7 +13,7 @@ use crate::store::{SqlStore, on};
 async fn add(connection: &mut Connection, action: &AuditAction) -> Result<(), DatabaseError> {
     let sql = "INSERT INTO audit (ts, actor, person, via, action, target, outcome, request_id, peer) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let arguments = arguments![
-        &action.ts,
+        action.ts,
         &action.actor,
         action.person.as_deref(),
         &action.via,
@@ -31,7 +31,7 @@ async fn list(connection: &mut Connection, filter: &AuditFilter) -> Result<Vec<A
     if let Some(actor) = &filter.actor {
         select.filter("(actor = ? OR person = ?)", [actor, actor]);
     }
-    for (condition, value) in [("ts >= ?", &filter.since), ("ts < ?", &filter.until)] {
+    for (condition, value) in [("ts >= ?", filter.since), ("ts < ?", filter.until)] {
         if let Some(value) = value {
             select.filter(condition, [value]);
         }

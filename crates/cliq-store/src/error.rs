@@ -15,7 +15,10 @@ pub(crate) enum DatabaseError {
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// A row has something else than what is stored there.
+    /// A cell contains something that is not stored there.
+    #[error("row `{row}` of `{table}`, column `{column}`: {reason}")]
+    InvalidRow { table: &'static str, column: &'static str, row: String, reason: String },
+    /// A statement has another result than expected.
     #[error("column `{column}`: {source}")]
     Column { column: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
@@ -51,6 +54,12 @@ pub(crate) fn explain(
     object: Option<&'static str>,
     error: DatabaseError,
 ) -> StoreError {
+    let error = match error {
+        DatabaseError::InvalidRow { table, column, row, reason } => {
+            return StoreError::InvalidRow { database: location.to_string(), table, column, row, reason };
+        }
+        other => other,
+    };
     match location {
         Location::Sqlite(path) => explain_sqlite(path, patience, object, error),
         Location::Postgres(_) => explain_postgres(location.to_string(), patience, object, error),

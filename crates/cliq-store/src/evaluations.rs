@@ -3,6 +3,9 @@
 use async_trait::async_trait;
 use cliq_model::{EvaluationRow, EvaluationStore, StoreError, TrialRow, TrialState};
 
+use cliq_protocol::{RunId, Timestamp};
+
+use crate::cells::Cells;
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::statement::{Row, arguments};
@@ -40,7 +43,7 @@ impl EvaluationStore for SqlStore {
         on!(self.reader(), connection => trials_of(connection, evaluation).await)
     }
 
-    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, StoreError> {
+    async fn trial_of_run(&self, run: &RunId) -> Result<Option<(String, TrialRow)>, StoreError> {
         on!(self.reader(), connection => trial_of_run(connection, run).await)
     }
 
@@ -48,7 +51,7 @@ impl EvaluationStore for SqlStore {
         on!(self.writer("the trial"), connection => save(connection, evaluation, trial).await)
     }
 
-    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), StoreError> {
+    async fn end_evaluation(&self, evaluation: &str, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE evaluations SET ended_at = $2 WHERE id = $1";
         on!(self.writer("the evaluation"), connection => connection.run(sql, arguments![evaluation, at]).await.map(drop))
     }
@@ -64,7 +67,7 @@ async fn add(
         "INSERT INTO evaluations (id, name, directory, document, created_at) VALUES ($1, $2, $3, $4, $5)";
     let directory = evaluation.directory.as_str();
     let arguments =
-        arguments![&evaluation.id, &evaluation.name, directory, &evaluation.document, &evaluation.created_at];
+        arguments![&evaluation.id, &evaluation.name, directory, &evaluation.document, evaluation.created_at];
     transaction.run(sql, arguments).await?;
     let sql = "INSERT INTO trials (evaluation, number, variant, case_name, repeat_number, state, attempts, run_id, result) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     for trial in trials {
@@ -76,7 +79,7 @@ async fn add(
             i64::from(trial.repeat),
             trial.state.as_str(),
             i64::from(trial.attempts),
-            trial.run_id.as_deref(),
+            trial.run_id.as_ref().map(RunId::as_str),
             &trial.result
         ];
         transaction.run(sql, arguments).await?;
@@ -110,10 +113,10 @@ async fn trials_of(connection: &mut Connection, evaluation: &str) -> Result<Vec<
 
 async fn trial_of_run(
     connection: &mut Connection,
-    run: &str,
+    run: &RunId,
 ) -> Result<Option<(String, TrialRow)>, DatabaseError> {
     let sql = "SELECT * FROM trials WHERE run_id = $1 ORDER BY evaluation DESC LIMIT 1";
-    let answer = connection.run(sql, arguments![run]).await?;
+    let answer = connection.run(sql, arguments![run.as_str()]).await?;
     answer.rows.first().map(|row| Ok((row.text("evaluation")?, trial(row)?))).transpose()
 }
 
@@ -128,35 +131,36 @@ async fn save(
         i64::from(trial.number),
         trial.state.as_str(),
         i64::from(trial.attempts),
-        trial.run_id.as_deref(),
+        trial.run_id.as_ref().map(RunId::as_str),
         &trial.result
     ];
     Ok(connection.run(sql, arguments).await?.changed == 1)
 }
 
 fn evaluation(row: &Row) -> Result<EvaluationRow, DatabaseError> {
+    let row = Cells::new(row, "evaluations", &["id"]);
     Ok(EvaluationRow {
         id: row.text("id")?,
         name: row.text("name")?,
         directory: row.text("directory")?.into(),
         document: row.text("document")?,
-        created_at: row.text("created_at")?,
-        ended_at: row.optional_text("ended_at")?,
+        created_at: row.time("created_at")?,
+        ended_at: row.optional_time("ended_at")?,
         trials: row.count("trials")?,
         finished: row.count("finished")?,
     })
 }
 
 fn trial(row: &Row) -> Result<TrialRow, DatabaseError> {
-    let small = |column: &str| Ok::<u32, DatabaseError>(u32::try_from(row.integer(column)?).unwrap_or(0));
+    let row = Cells::new(row, "trials", &["evaluation", "number"]);
     Ok(TrialRow {
-        number: small("number")?,
+        number: row.count("number")?,
         variant: row.text("variant")?,
         case: row.text("case_name")?,
-        repeat: small("repeat_number")?,
-        state: TrialState::parse(&row.text("state")?).unwrap_or(TrialState::Pending),
-        attempts: small("attempts")?,
-        run_id: row.optional_text("run_id")?,
+        repeat: row.count("repeat_number")?,
+        state: row.word("state", TrialState::parse)?,
+        attempts: row.count("attempts")?,
+        run_id: row.optional_word("run_id", RunId::parse_uuid)?,
         result: row.text("result")?,
     })
 }

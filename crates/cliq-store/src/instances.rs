@@ -14,7 +14,7 @@ pub(crate) async fn add(connection: &mut Connection, new: &Instance) -> Result<I
     let find = "SELECT * FROM instances WHERE path = $1";
     let mut id = new.id.clone();
     for number in 2.. {
-        transaction.run(sql, arguments![&id, new.path.as_str(), &new.registered_at]).await?;
+        transaction.run(sql, arguments![&id, new.path.as_str(), new.registered_at]).await?;
         if let Some(row) = transaction.run(find, arguments![new.path.as_str()]).await?.rows.first() {
             let found = instance(row)?;
             transaction.commit().await?;

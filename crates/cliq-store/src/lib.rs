@@ -7,6 +7,7 @@
 //! reported. A connection that breaks is replaced at the next call.
 
 mod audit;
+mod cells;
 mod connection;
 mod error;
 mod evaluations;

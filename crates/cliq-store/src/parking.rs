@@ -4,8 +4,9 @@
 //! finds the review over, or the review finds the run waiting, with any number of servers.
 
 use cliq_model::{Cause, Queue, Run};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::rows::{run, runs_of};
@@ -62,7 +63,7 @@ pub(crate) async fn wake(transaction: &mut Tx<'_>, review: &str) -> Result<(), D
         transaction.run(sql, arguments![review]).await?.rows.iter().map(run).collect::<Result<_, _>>()?;
     for run in waiting {
         // Both are impossible: its state was read under the lock.
-        if let Ok(change) = cliq_model::wake(run, Cause::Review { review: review.to_owned() }, &time::now()) {
+        if let Ok(change) = cliq_model::wake(run, Cause::Review { review: review.to_owned() }, time::now()) {
             write(transaction, &change).await?;
         }
     }
@@ -88,13 +89,13 @@ pub(crate) async fn due(connection: &mut Connection, limit: u32) -> Result<Vec<R
     } else {
         let sql =
             "SELECT * FROM runs WHERE state = 'waiting' AND wake_at <= $1 ORDER BY wake_at, id LIMIT $2";
-        connection.run(sql, arguments![&time::now(), limit]).await?
+        connection.run(sql, arguments![time::now(), limit]).await?
     };
     runs_of(&answer)
 }
 
-pub(crate) async fn next_wake(connection: &mut Connection) -> Result<Option<String>, DatabaseError> {
-    let sql = "SELECT wake_at FROM runs WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
+pub(crate) async fn next_wake(connection: &mut Connection) -> Result<Option<Timestamp>, DatabaseError> {
+    let sql = "SELECT id, wake_at FROM runs WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1";
     let answer = connection.run(sql, arguments![]).await?;
-    answer.rows.first().map(|row| row.text("wake_at")).transpose()
+    answer.rows.first().map(|row| Cells::new(row, "runs", &["id"]).time("wake_at")).transpose()
 }

@@ -43,12 +43,11 @@ pub(crate) async fn apply(connection: &mut Connection, step: &Step) -> Result<Ou
     let (plan, now) = (&step.plan, now());
     let changed = if plan.version == 0 {
         let sql = "INSERT INTO plans (project, name, state, document, version, created_at, updated_at) VALUES ($1, $2, $3, $4, 1, $5, $5) ON CONFLICT DO NOTHING";
-        let arguments = arguments![&plan.project, &plan.name, &plan.state, &plan.document, &now];
+        let arguments = arguments![&plan.project, &plan.name, &plan.state, &plan.document, now];
         transaction.run(sql, arguments).await?
     } else {
         let sql = "UPDATE plans SET state = $1, document = $2, version = version + 1, updated_at = $3 WHERE project = $4 AND name = $5 AND version = $6";
-        let arguments =
-            arguments![&plan.state, &plan.document, &now, &plan.project, &plan.name, plan.version];
+        let arguments = arguments![&plan.state, &plan.document, now, &plan.project, &plan.name, plan.version];
         transaction.run(sql, arguments).await?
     };
     if changed.changed != 1 {
@@ -65,7 +64,7 @@ pub(crate) async fn apply(connection: &mut Connection, step: &Step) -> Result<Ou
         let arguments = arguments![
             &plan.project,
             &plan.name,
-            &now,
+            now,
             &event.kind,
             &event.from,
             &event.to,

@@ -207,6 +207,7 @@ async fn run(
         query = match *argument {
             Argument::Text(text) => query.bind(text),
             Argument::OptionalText(text) => query.bind(text),
+            Argument::OptionalTime(time) => query.bind(time.map(|time| time.to_string())),
             Argument::Integer(number) => query.bind(number),
             Argument::OptionalInteger(number) => query.bind(number),
             Argument::OptionalReal(number) => query.bind(number),

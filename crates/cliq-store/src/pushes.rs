@@ -1,7 +1,7 @@
 //! Receivers of push notifications, and how far their deliveries are.
 
 use cliq_model::PushRow;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
@@ -21,8 +21,8 @@ pub(crate) async fn put(connection: &mut Connection, new: &PushRow) -> Result<bo
         new.part,
         new.state.as_str(),
         new.attempts,
-        new.failing_since.as_deref(),
-        &new.next_at,
+        new.failing_since,
+        new.next_at,
         new.reason.as_deref(),
         new.version
     ];
@@ -44,8 +44,8 @@ pub(crate) async fn insert(target: &mut impl Target, new: &PushRow) -> Result<bo
         new.part,
         new.state.as_str(),
         new.attempts,
-        new.failing_since.as_deref(),
-        &new.next_at,
+        new.failing_since,
+        new.next_at,
         new.reason.as_deref()
     ];
     target.run(sql, arguments).await.map(|_| true)
@@ -63,7 +63,7 @@ pub(crate) async fn remove(connection: &mut Connection, task: &RunId, id: &str) 
 
 pub(crate) async fn due(
     connection: &mut Connection,
-    now: &str,
+    now: Timestamp,
     limit: u32,
 ) -> Result<Vec<PushRow>, DatabaseError> {
     let sql = "SELECT p.* FROM a2a_push p JOIN runs r ON r.id = p.task_id WHERE p.state = 'active' AND p.next_at <= $1 AND r.last_event > p.event ORDER BY p.next_at LIMIT $2";

@@ -40,9 +40,9 @@ async fn insert_from_file(
     }
     let id = insert(&mut transaction, is_postgres, project, signal).await?;
     let sql = "INSERT INTO bridged_files (identity, signal_id, bridged_at) VALUES ($1, $2, $3)";
-    transaction.run(sql, arguments![identity, id, &now()]).await?;
+    transaction.run(sql, arguments![identity, id, now()]).await?;
     let sql = "DELETE FROM bridged_files WHERE bridged_at < $1";
-    transaction.run(sql, arguments![&ago(REMEMBERED)]).await?;
+    transaction.run(sql, arguments![ago(REMEMBERED)]).await?;
     transaction.commit().await?;
     Ok(id)
 }
@@ -90,7 +90,7 @@ impl Store for SqlStore {
         let holder = format!("{worker}#{}", uuid::Uuid::now_v7().simple());
         let claimed = on!(self.writer("the signal"), connection => async {
             let sql = if connection.is_postgres() { CLAIM_POSTGRES } else { CLAIM_SQLITE };
-            let answer = connection.run(sql, arguments![&holder, &now(), project]).await?;
+            let answer = connection.run(sql, arguments![&holder, now(), project]).await?;
             answer.rows.first().map(signal).transpose()
         }.await)?;
         Ok(claimed.map(|signal| (Claim::new(signal.id, holder), signal)))

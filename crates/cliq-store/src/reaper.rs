@@ -10,7 +10,7 @@ use crate::time::ago;
 /// Ends leases that are older than `age`. Gives the signals that are pending again.
 pub(crate) async fn expired(connection: &mut Connection, age: Duration) -> Result<Vec<i64>, DatabaseError> {
     let sql = "UPDATE signals SET status = 'pending', claimed_by = '', claimed_at = '' WHERE status = 'processing' AND claimed_at <= $1 RETURNING id";
-    ids(&connection.run(sql, arguments![&ago(age)]).await?)
+    ids(&connection.run(sql, arguments![ago(age)]).await?)
 }
 
 /// Ends all leases of a worker. Gives the signals that are pending again.

@@ -5,6 +5,7 @@ use cliq_model::StoreError;
 use cliq_protocol::{RunId, Timestamp};
 use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore};
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::statement::{Row, arguments};
@@ -18,14 +19,9 @@ const LIMIT: u32 = 200;
 const SAVE: &str =
     "UPDATE reviews SET state = $2, document = $3, version = $4 + 1 WHERE id = $1 AND version = $4";
 
-fn decode_error(column: &str, error: serde_json::Error) -> DatabaseError {
-    DatabaseError::column(column, error)
-}
-
 fn review(row: &Row) -> Result<(Review, i64), DatabaseError> {
-    let document = row.text("document")?;
-    let review = serde_json::from_str(&document).map_err(|error| decode_error("document", error))?;
-    Ok((review, row.integer("version")?))
+    let row = Cells::new(row, "reviews", &["id"]);
+    Ok((row.json("document")?, row.integer("version")?))
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<String, StoreError> {
@@ -66,10 +62,9 @@ async fn get(connection: &mut Connection, id: &ReviewId) -> Result<Option<(Revie
 }
 
 async fn content(connection: &mut Connection, id: &ReviewId) -> Result<Option<Content>, DatabaseError> {
-    let sql = "SELECT document FROM review_contents WHERE id = $1";
+    let sql = "SELECT * FROM review_contents WHERE id = $1";
     let answer = connection.run(sql, arguments![id.as_str()]).await?;
-    let Some(row) = answer.rows.first() else { return Ok(None) };
-    serde_json::from_str(&row.text("document")?).map(Some).map_err(|error| decode_error("document", error))
+    answer.rows.first().map(|row| Cells::new(row, "review_contents", &["id"]).json("document")).transpose()
 }
 
 async fn list(connection: &mut Connection, filter: &ReviewFilter) -> Result<Vec<Review>, DatabaseError> {
@@ -121,7 +116,8 @@ pub(crate) async fn cancel_pending(
         let (old, version) = review(row)?;
         let event = Event::Cancel { reason: "the run was cancelled".to_owned() };
         let Ok(Some(new)) = old.step(&event, now) else { continue };
-        let document = serde_json::to_string(&new).map_err(|error| decode_error("document", error))?;
+        let document =
+            serde_json::to_string(&new).map_err(|error| DatabaseError::column("document", error))?;
         let arguments = arguments![new.id.as_str(), new.state.as_str(), &document, version];
         transaction.run(SAVE, arguments).await?;
     }

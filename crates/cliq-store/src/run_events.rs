@@ -1,8 +1,9 @@
 //! Events of runs.
 
 use cliq_model::{Change, RunEventRow};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, WireTime};
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::statement::{Argument, Row, arguments};
@@ -44,8 +45,9 @@ async fn insert(
     rows: &[RunEventRow],
 ) -> Result<(), DatabaseError> {
     let mut arguments = vec![Argument::Text(run.as_str())];
-    for row in rows {
-        let texts = [&row.ts, &row.kind, &row.data].map(|text| Argument::Text(text));
+    let times: Vec<String> = rows.iter().map(|row| row.ts.to_string()).collect();
+    for (row, ts) in rows.iter().zip(&times) {
+        let texts = [ts, &row.kind, &row.data].map(|text| Argument::Text(text));
         arguments.push(Argument::Integer(row.id));
         arguments.extend(texts);
     }
@@ -58,15 +60,16 @@ pub(crate) async fn list(
     after: i64,
     limit: u32,
 ) -> Result<Vec<RunEventRow>, DatabaseError> {
-    let sql = "SELECT id, ts, kind, data FROM run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+    let sql = "SELECT run_id, id, ts, kind, data FROM run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3";
     let answer = connection.run(sql, arguments![id.as_str(), after, i64::from(limit)]).await?;
     answer.rows.iter().map(event).collect()
 }
 
 fn event(row: &Row) -> Result<RunEventRow, DatabaseError> {
+    let row = Cells::new(row, "run_events", &["run_id", "id"]);
     Ok(RunEventRow {
         id: row.integer("id")?,
-        ts: row.text("ts")?,
+        ts: WireTime::from_text(row.text("ts")?),
         kind: row.text("kind")?,
         data: row.text("data")?,
     })

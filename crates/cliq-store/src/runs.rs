@@ -7,8 +7,9 @@ use cliq_model::{
     Change, Instance, NewToken, Outcome, Queue, Run, RunCounts, RunEventRow, RunFilter, RunOrigin, RunState,
     RunStore, StoreError, Token, UsageTotals,
 };
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::rows::{run, run_id, runs_of};
@@ -79,15 +80,16 @@ async fn list(connection: &mut Connection, filter: &RunFilter) -> Result<Vec<Run
             several.iter().map(|state| state.as_str()),
         ),
     }
-    for (condition, value) in [
-        ("runs.team = ?", &filter.team),
-        ("instance = ?", &filter.instance),
-        ("caller = ?", &filter.caller),
-        ("queued_at >= ?", &filter.since),
-        ("queued_at < ?", &filter.until),
-    ] {
+    for (condition, value) in
+        [("runs.team = ?", &filter.team), ("instance = ?", &filter.instance), ("caller = ?", &filter.caller)]
+    {
         if let Some(value) = value {
             select.filter(condition, [value]);
+        }
+    }
+    for (condition, time) in [("queued_at >= ?", filter.since), ("queued_at < ?", filter.until)] {
+        if let Some(time) = time {
+            select.filter(condition, [time]);
         }
     }
     if let Some(after) = &filter.after {
@@ -125,7 +127,7 @@ async fn find(connection: &mut Connection, id: &RunId) -> Result<Option<Run>, Da
 
 async fn later(connection: &mut Connection, run: &Run) -> Result<Option<RunId>, DatabaseError> {
     let sql = "SELECT id FROM runs WHERE workspace = $1 AND id <> $2 AND (state IN ('queued', 'starting', 'running', 'waiting') OR started_at > $3) ORDER BY started_at IS NULL DESC, started_at DESC, id DESC LIMIT 1";
-    let started = run.started_at.as_deref().unwrap_or(&run.queued_at);
+    let started = run.started_at.unwrap_or(run.queued_at);
     let answer = connection.run(sql, arguments![run.workspace.as_str(), run.id.as_str(), started]).await?;
     answer.rows.first().map(run_id).transpose()
 }
@@ -133,11 +135,13 @@ async fn later(connection: &mut Connection, run: &Run) -> Result<Option<RunId>, 
 async fn counts(connection: &mut Connection) -> Result<RunCounts, DatabaseError> {
     let sql = "SELECT state, CAST(SUM(number) AS BIGINT) AS number FROM (SELECT state, COUNT(*) AS number FROM runs GROUP BY state UNION ALL SELECT state, -COUNT(*) AS number FROM runs WHERE origin = 'evaluation' GROUP BY state) AS counted GROUP BY state";
     let answer = connection.run(sql, arguments![]).await?;
-    let count = |state: RunState| {
-        let row = answer.rows.iter().find(|row| row.text("state").is_ok_and(|text| text == state.as_str()));
-        Ok((state, row.map_or(Ok(0), |row| row.count("number"))?))
-    };
-    RunState::ALL.into_iter().map(count).collect()
+    let mut counts: RunCounts = RunState::ALL.map(|state| (state, 0)).into();
+    for row in &answer.rows {
+        let state = Cells::new(row, "runs", &["state"]).word("state", RunState::parse)?;
+        let number = row.count("number")?;
+        counts.iter_mut().filter(|(other, _)| *other == state).for_each(|(_, count)| *count = number);
+    }
+    Ok(counts)
 }
 
 async fn remove(connection: &mut Connection, id: &RunId) -> Result<(), DatabaseError> {
@@ -190,7 +194,7 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => parking::due(connection, limit).await)
     }
 
-    async fn next_wake(&self) -> Result<Option<String>, StoreError> {
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         on!(self.reader(), connection => parking::next_wake(connection).await)
     }
 
@@ -207,7 +211,7 @@ impl RunStore for SqlStore {
         on!(self.reader(), connection => counts(connection).await)
     }
 
-    async fn usage(&self, since: &str) -> Result<UsageTotals, StoreError> {
+    async fn usage(&self, since: Timestamp) -> Result<UsageTotals, StoreError> {
         on!(self.reader(), connection => usage::since(connection, since).await)
     }
 
@@ -219,7 +223,7 @@ impl RunStore for SqlStore {
         on!(self.writer("the removal of the run"), connection => remove(connection, id).await)
     }
 
-    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
+    async fn ended_before(&self, before: Timestamp, limit: u32) -> Result<Vec<Run>, StoreError> {
         let sql = without_view!(
             "runs WHERE state IN ('completed', 'escalated', 'failed', 'cancelled') AND ended_at < $1 ORDER BY ended_at LIMIT $2"
         );
@@ -260,7 +264,7 @@ impl RunStore for SqlStore {
         on!(self.writer("the token"), connection => tokens::remove(connection, id).await)
     }
 
-    async fn remove_expired_tokens(&self, now: &str) -> Result<(), StoreError> {
+    async fn remove_expired_tokens(&self, now: Timestamp) -> Result<(), StoreError> {
         on!(self.writer("the token"), connection => tokens::remove_expired(connection, now).await)
     }
 }

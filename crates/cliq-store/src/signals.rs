@@ -19,7 +19,7 @@ pub(crate) async fn insert(
     signal: &NewSignal,
 ) -> Result<i64, DatabaseError> {
     let (kind, payload, now) = (signal.kind().as_str(), signal.payload_text(), now());
-    let arguments = arguments![project, signal.plan().as_str(), kind, &payload, &now];
+    let arguments = arguments![project, signal.plan().as_str(), kind, &payload, now];
     let answer = target.run(if is_postgres { INSERT_POSTGRES } else { INSERT_SQLITE }, arguments).await?;
     answer.rows.first().map_or(Ok(answer.inserted), |row| row.integer("id"))
 }
@@ -37,7 +37,7 @@ pub(crate) async fn finish(
     let answer = target
         .run(
             "UPDATE signals SET status = $1, processed_at = $2, result = $3 WHERE id = $4 AND status = 'processing' AND claimed_by = $5",
-            arguments![status.as_str(), &now(), result, claim.signal(), claim.holder()],
+            arguments![status.as_str(), now(), result, claim.signal(), claim.holder()],
         )
         .await?;
     Ok(if answer.changed == 1 { Outcome::Applied } else { Outcome::Stale })

@@ -134,9 +134,13 @@ impl ToSql for Argument<'_> {
             Argument::Text(given) | Argument::OptionalText(Some(given)) => ValueRef::Text(given.as_bytes()),
             Argument::Integer(number) | Argument::OptionalInteger(Some(number)) => ValueRef::Integer(number),
             Argument::OptionalReal(Some(number)) => ValueRef::Real(number),
-            Argument::OptionalText(None) | Argument::OptionalInteger(None) | Argument::OptionalReal(None) => {
-                ValueRef::Null
+            Argument::OptionalTime(Some(time)) => {
+                return Ok(ToSqlOutput::Owned(Value::Text(time.to_string())));
             }
+            Argument::OptionalText(None)
+            | Argument::OptionalTime(None)
+            | Argument::OptionalInteger(None)
+            | Argument::OptionalReal(None) => ValueRef::Null,
         };
         Ok(ToSqlOutput::Borrowed(value))
     }

@@ -1,5 +1,7 @@
 //! Statements, their arguments and their rows, the same for both databases.
 
+use cliq_protocol::Timestamp;
+
 use crate::error::DatabaseError;
 use crate::postgres::PostgresRow;
 use crate::sqlite_row::SqliteRow;
@@ -9,6 +11,8 @@ use crate::sqlite_row::SqliteRow;
 pub(crate) enum Argument<'a> {
     Text(&'a str),
     OptionalText(Option<&'a str>),
+    /// Stored as text.
+    OptionalTime(Option<Timestamp>),
     Integer(i64),
     OptionalInteger(Option<i64>),
     OptionalReal(Option<f64>),
@@ -29,6 +33,18 @@ impl<'a> From<&'a String> for Argument<'a> {
 impl<'a> From<Option<&'a str>> for Argument<'a> {
     fn from(text: Option<&'a str>) -> Self {
         Self::OptionalText(text)
+    }
+}
+
+impl From<Timestamp> for Argument<'_> {
+    fn from(time: Timestamp) -> Self {
+        Self::OptionalTime(Some(time))
+    }
+}
+
+impl From<Option<Timestamp>> for Argument<'_> {
+    fn from(time: Option<Timestamp>) -> Self {
+        Self::OptionalTime(time)
     }
 }
 
@@ -115,11 +131,9 @@ impl Row {
         }
     }
 
-    pub(crate) fn flag(&self, column: &str) -> Result<bool, DatabaseError> {
-        Ok(self.integer(column)? != 0)
-    }
-
+    /// Reads a number that the statement has counted.
     pub(crate) fn count(&self, column: &str) -> Result<u64, DatabaseError> {
-        Ok(u64::try_from(self.integer(column)?).unwrap_or(0))
+        let number = self.integer(column)?;
+        u64::try_from(number).map_err(|error| DatabaseError::column(column, error))
     }
 }

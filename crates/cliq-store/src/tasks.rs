@@ -1,10 +1,8 @@
 //! Tasks of A2A: what a run has beside it when a caller of A2A asked for it.
 
 use async_trait::async_trait;
-use cliq_model::{
-    Change, NewRunEvent, PushRow, Run, RunState, StoreError, StoredTask, TaskFilter, TaskRow, TaskStore,
-};
-use cliq_protocol::RunId;
+use cliq_model::{Change, PushRow, Run, RunState, StoreError, StoredTask, TaskFilter, TaskRow, TaskStore};
+use cliq_protocol::{RunId, Timestamp};
 
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
@@ -40,14 +38,14 @@ macro_rules! listed {
 pub(crate) async fn follow(transaction: &mut Tx<'_>, change: &Change) -> Result<bool, DatabaseError> {
     let run = &change.run;
     let (id, state) = (run.id.as_str(), task_state(run));
-    let changed_at = change.events.last().map(NewRunEvent::ts);
+    let changed_at = change.events.last().and_then(|event| event.ts().time());
     let Some(task) = &change.task else {
         let sql = "UPDATE a2a_tasks SET task_state = $2, updated_at = COALESCE($3, updated_at) WHERE id = $1";
         transaction.run(sql, arguments![id, state, changed_at]).await?;
         return Ok(true);
     };
     let sql = "INSERT INTO a2a_tasks (id, owner, context_id, message_id, messages, task_state, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
-    let updated_at = changed_at.unwrap_or(&run.queued_at);
+    let updated_at = changed_at.unwrap_or(run.queued_at);
     let arguments =
         arguments![id, &task.owner, &task.context_id, &task.message_id, &task.messages, state, updated_at];
     if transaction.run(sql, arguments).await?.changed != 1 {
@@ -107,8 +105,8 @@ fn states(filter: &TaskFilter) -> Option<[&'static str; 3]> {
 }
 
 async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<StoredTask>, DatabaseError> {
-    let (owner, limit, after) = (&filter.owner, i64::from(filter.limit), filter.after.as_deref());
-    let (time, id) = filter.cursor.as_ref().map(|(time, id)| (time.as_str(), id.as_str())).unzip();
+    let (owner, limit, after) = (&filter.owner, i64::from(filter.limit), filter.after);
+    let (time, id) = filter.cursor.as_ref().map(|(time, id)| (*time, id.as_str())).unzip();
     // One statement for each index: a condition that may be absent would keep the database from using it.
     let answer = match (filter.context_id.as_deref(), states(filter)) {
         (None, None) => {
@@ -140,7 +138,7 @@ async fn list(connection: &mut Connection, filter: &TaskFilter) -> Result<Vec<St
 }
 
 async fn count(connection: &mut Connection, filter: &TaskFilter) -> Result<u64, DatabaseError> {
-    let (owner, after, context) = (&filter.owner, filter.after.as_deref(), filter.context_id.as_deref());
+    let (owner, after, context) = (&filter.owner, filter.after, filter.context_id.as_deref());
     let answer = match states(filter) {
         None => {
             let sql = "SELECT COUNT(*) AS number FROM a2a_tasks WHERE owner = $1 AND ($2 IS NULL OR updated_at > $2) AND ($3 IS NULL OR context_id = $3)";
@@ -192,7 +190,7 @@ impl TaskStore for SqlStore {
         on!(self.writer("the push notification"), connection => pushes::remove(connection, task_id, id).await)
     }
 
-    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, StoreError> {
+    async fn due_pushes(&self, now: Timestamp, limit: u32) -> Result<Vec<PushRow>, StoreError> {
         on!(self.reader(), connection => pushes::due(connection, now, limit).await)
     }
 }

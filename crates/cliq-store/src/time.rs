@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-pub(crate) fn now() -> String {
-    cliq_fs::now().to_string()
+use cliq_protocol::Timestamp;
+
+pub(crate) fn now() -> Timestamp {
+    cliq_fs::now()
 }
 
-pub(crate) fn ago(age: Duration) -> String {
-    cliq_fs::now().before(age).to_string()
+pub(crate) fn ago(age: Duration) -> Timestamp {
+    cliq_fs::now().before(age)
 }

@@ -2,6 +2,8 @@
 
 use cliq_model::{NewToken, Token, TokenKind};
 
+use cliq_protocol::Timestamp;
+
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::rows::token;
@@ -16,8 +18,8 @@ pub(crate) async fn add(connection: &mut Connection, new: &NewToken) -> Result<(
         new.kind.as_str(),
         &new.label,
         new.scope.as_str(),
-        &new.created_at,
-        new.expires_at.as_deref(),
+        new.created_at,
+        new.expires_at,
         new.parent.as_deref(),
         person.as_deref()
     ];
@@ -40,7 +42,7 @@ pub(crate) async fn remove(connection: &mut Connection, id: &str) -> Result<bool
     Ok(connection.run(sql, arguments![id]).await?.changed > 0)
 }
 
-pub(crate) async fn remove_expired(connection: &mut Connection, now: &str) -> Result<(), DatabaseError> {
+pub(crate) async fn remove_expired(connection: &mut Connection, now: Timestamp) -> Result<(), DatabaseError> {
     let sql = "DELETE FROM tokens WHERE expires_at IS NOT NULL AND expires_at < $1";
     connection.run(sql, arguments![now]).await.map(drop)
 }

@@ -8,8 +8,9 @@ use cliq_model::{
     MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunOrigin, StoreError, TriggerRow,
     TriggerStore,
 };
-use cliq_protocol::RunId;
+use cliq_protocol::Timestamp;
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::rows::{ended_run, firing, trigger};
@@ -46,7 +47,7 @@ pub(crate) async fn claim(
     }
     let sql = "UPDATE firings SET state = 'started', run_id = $2, is_open = 1, reason = NULL, payload = '', decided_at = $3, group_name = $4 WHERE id = $1 AND state = 'pending'";
     let group = start.group.as_ref().map(|(group, _)| group.as_str());
-    let arguments = arguments![start.firing, run.id.as_str(), &run.queued_at, group];
+    let arguments = arguments![start.firing, run.id.as_str(), run.queued_at, group];
     Ok(transaction.run(sql, arguments).await?.changed == 1)
 }
 
@@ -76,18 +77,18 @@ pub(crate) async fn record_end(transaction: &mut Tx<'_>, change: &Change) -> Res
         return Ok(());
     }
     let sql = "INSERT INTO run_ends (run_id, event, state, at) SELECT $1, $2, $3, $4 WHERE EXISTS (SELECT 1 FROM triggers WHERE kind = 'after' AND paused = 0) ON CONFLICT DO NOTHING";
-    let at = run.ended_at.clone().unwrap_or_else(now);
-    let arguments = arguments![run.id.as_str(), run.last_event, run.life.state.as_str(), &at];
+    let at = run.ended_at.unwrap_or_else(now);
+    let arguments = arguments![run.id.as_str(), run.last_event, run.life.state.as_str(), at];
     transaction.run(sql, arguments).await.map(drop)
 }
 
 async fn insert(transaction: &mut Tx<'_>, new: &NewFiring) -> Result<i64, DatabaseError> {
     let state = if new.skipped.is_some() { FiringState::Skipped } else { FiringState::Pending };
     let (payload, now) = (if new.skipped.is_some() { "" } else { new.payload.as_str() }, now());
-    let decided_at = new.skipped.as_ref().map(|_| now.as_str());
+    let decided_at = new.skipped.as_ref().map(|_| now);
     let arguments = arguments![
         &new.trigger,
-        &new.at,
+        new.at,
         &new.cause,
         &new.digest,
         payload,
@@ -210,7 +211,7 @@ async fn decide(
     connection: &mut Connection,
     id: i64,
     decision: &FiringDecision,
-    at: &str,
+    at: Timestamp,
 ) -> Result<bool, DatabaseError> {
     let answer = match decision {
         FiringDecision::Wait { group, reason } => {
@@ -234,18 +235,14 @@ async fn group(connection: &mut Connection, name: &str) -> Result<GroupState, Da
     let sql = "SELECT version FROM trigger_groups WHERE name = $1";
     let version = connection.run(sql, arguments![name]).await?;
     let version = version.rows.first().map_or(Ok(0), |row| row.integer("version"))?;
-    let sql = "SELECT run_id FROM firings WHERE group_name = $1 AND is_open = 1 ORDER BY id LIMIT $2";
+    let sql = "SELECT id, run_id FROM firings WHERE group_name = $1 AND is_open = 1 ORDER BY id LIMIT $2";
     let running = connection.run(sql, arguments![name, GROUP]).await?;
-    let running = running.rows.iter().map(|row| row.text("run_id"));
-    let running: Vec<String> = running.collect::<Result<_, _>>()?;
+    let running = running.rows.iter().map(|row| Cells::new(row, "firings", &["id"]).run_id("run_id"));
+    let running = running.collect::<Result<_, _>>()?;
     let sql = "SELECT id FROM firings WHERE group_name = $1 AND state = 'pending' ORDER BY id LIMIT $2";
     let waiting = connection.run(sql, arguments![name, GROUP]).await?;
     let waiting = waiting.rows.iter().map(|row| row.integer("id")).collect::<Result<_, _>>()?;
-    Ok(GroupState {
-        version,
-        running: running.iter().filter_map(|id| RunId::parse_uuid(id)).collect(),
-        waiting,
-    })
+    Ok(GroupState { version, running, waiting })
 }
 
 async fn list(connection: &mut Connection, filter: &FiringFilter) -> Result<Vec<Firing>, DatabaseError> {
@@ -293,7 +290,7 @@ async fn consume(
     Ok(true)
 }
 
-async fn remove(connection: &mut Connection, before: &str) -> Result<u64, DatabaseError> {
+async fn remove(connection: &mut Connection, before: Timestamp) -> Result<u64, DatabaseError> {
     let mut transaction = connection.begin().await?;
     let sql = "DELETE FROM firing_keys WHERE firing_id IN (SELECT id FROM firings WHERE at < $1 AND state <> 'pending' AND is_open = 0)";
     transaction.run(sql, arguments![before]).await?;
@@ -333,7 +330,12 @@ impl TriggerStore for SqlStore {
         on!(self.reader(), connection => pending(connection, after, limit).await)
     }
 
-    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError> {
+    async fn decide_firing(
+        &self,
+        id: i64,
+        decision: &FiringDecision,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
         on!(self.writer("the decision about the firing"), connection => decide(connection, id, decision, at).await)
     }
 
@@ -357,7 +359,7 @@ impl TriggerStore for SqlStore {
         on!(self.writer("the firing"), connection => consume(connection, end, firings).await)
     }
 
-    async fn remove_firings(&self, before: &str) -> Result<u64, StoreError> {
+    async fn remove_firings(&self, before: Timestamp) -> Result<u64, StoreError> {
         on!(self.writer("the trigger"), connection => remove(connection, before).await)
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use cliq_model::{DayTotals, ModelTotals, Run, RunTotals, UsageTotals};
+use cliq_protocol::Timestamp;
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::rows::totals;
@@ -38,18 +40,27 @@ fn models_of(run: &Run) -> BTreeMap<String, RunTotals> {
 }
 
 /// Sums the usage of the runs requested since a time.
-pub(crate) async fn since(connection: &mut Connection, since: &str) -> Result<UsageTotals, DatabaseError> {
+pub(crate) async fn since(
+    connection: &mut Connection,
+    since: Timestamp,
+) -> Result<UsageTotals, DatabaseError> {
     let sql = "SELECT substr(queued_at, 1, 10) AS day, team, COUNT(*) AS number, CAST(SUM(tokens_in) AS BIGINT) AS tokens_in, CAST(SUM(tokens_out) AS BIGINT) AS tokens_out, SUM(cost_usd) AS cost_usd FROM runs WHERE queued_at >= $1 AND origin <> 'evaluation' GROUP BY substr(queued_at, 1, 10), team ORDER BY 1, 2";
     let answer = connection.run(sql, arguments![since]).await?;
     let days = answer.rows.iter().map(|row| {
-        let (day, team, runs) = (row.text("day")?, row.text("team")?, row.count("number")?);
-        Ok(DayTotals { day, team, runs, totals: totals(row)? })
+        let cells = Cells::new(row, "runs", &["day", "team"]);
+        let team = cells.team("team")?;
+        let (day, runs) = (row.text("day")?, row.count("number")?);
+        Ok(DayTotals { day, team, runs, totals: totals(cells)? })
     });
     let days = days.collect::<Result<_, DatabaseError>>()?;
     let sql = "SELECT model, COUNT(*) AS number, CAST(SUM(run_models.tokens_in) AS BIGINT) AS tokens_in, CAST(SUM(run_models.tokens_out) AS BIGINT) AS tokens_out, SUM(run_models.cost_usd) AS cost_usd FROM run_models JOIN runs ON runs.id = run_models.run_id WHERE queued_at >= $1 AND origin <> 'evaluation' GROUP BY model ORDER BY model";
     let answer = connection.run(sql, arguments![since]).await?;
     let models = answer.rows.iter().map(|row| {
-        Ok(ModelTotals { model: row.text("model")?, runs: row.count("number")?, totals: totals(row)? })
+        Ok(ModelTotals {
+            model: row.text("model")?,
+            runs: row.count("number")?,
+            totals: totals(Cells::new(row, "run_models", &["model"]))?,
+        })
     });
     Ok(UsageTotals { days, models: models.collect::<Result<_, DatabaseError>>()? })
 }

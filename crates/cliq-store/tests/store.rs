@@ -4,6 +4,7 @@
 mod audit;
 mod database_failures;
 mod evaluations;
+mod invalid_rows;
 mod migrations;
 mod parking;
 mod postgres_failures;
@@ -78,6 +79,8 @@ on_both! {
     triggers::paused_trigger_keeps_its_mark,
     audit::entries_are_kept_in_order_and_never_changed,
     audit::sign_in_is_completed_once,
+    invalid_rows::broken_cell_is_an_error_that_names_it,
+    invalid_rows::cell_of_another_type_is_an_error,
     migrations::opening_again_changes_nothing,
     processes::each_signal_is_processed_exactly_once,
 }
@@ -86,7 +89,7 @@ on_both! {
 macro_rules! in_memory {
     ($($module:ident :: $name:ident),* $(,)?) => {
         mod memory {
-            $(#[tokio::test] async fn $name() { crate::store::$module::$name(&cliq_model::MemoryStore::default()).await; })*
+            $(#[tokio::test] async fn $name() { crate::store::$module::$name(&super::test_database::Memory::new()).await; })*
         }
     };
 }
@@ -118,4 +121,20 @@ in_memory! {
     evaluations::an_evaluation_is_stored_with_its_trials,
     evaluations::a_trial_finishes_once,
     audit::sign_in_is_completed_once,
+    queue::a_signal_is_claimed_once_and_finished_once,
+    queue::a_stale_worker_cannot_finish_what_was_claimed_anew,
+    queue::a_worker_that_begins_again_takes_back_its_own_claims,
+    queue::a_plan_changes_with_all_that_belongs_to_it_or_not_at_all,
+    queue::files_come_in_whole_and_in_order,
+    queue::files_that_are_alike,
+    queue::a_newer_file_replaces_what_a_crash_left,
+    reviews::a_review_is_stored_as_it_is,
+    reviews::of_two_answers_at_the_same_moment_one_counts,
+    reviews::lists_and_removal,
+    parking::decision_wakes_the_run_that_waits_for_it,
+    parking::run_that_parks_after_the_decision_is_woken_at_once,
+    parking::parking_and_deciding_at_the_same_moment_wakes_the_run_once,
+    parking::cancelled_run_leaves_no_review_pending,
+    parking::queue_has_woken_and_new_runs,
+    parking::due_runs_are_found_in_order,
 }

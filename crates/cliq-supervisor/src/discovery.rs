@@ -11,7 +11,7 @@ use cliq_model::{
     Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunOrigin, RunState, StoreError,
 };
 use cliq_orchestrator::Journal;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, TeamName};
 
 use crate::clock;
 use crate::follower::{StartMode, follow};
@@ -117,17 +117,19 @@ pub(crate) async fn adopt_trial(
 }
 
 /// Returns the run id, the team and the number of records of a journal.
-fn read(path: &Utf8Path) -> Option<(RunId, String, u64)> {
+fn read(path: &Utf8Path) -> Option<(RunId, TeamName, u64)> {
     let journal = Journal::read(path).ok()??;
     let id = RunId::parse_uuid(journal.run_id()?.as_str())?;
     let team = journal.records.iter().find_map(|record| match &record.event {
-        cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(team.clone()),
+        cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(TeamName::parse(team)),
         _ => None,
     })?;
+    // Only a run of a checked team has a journal.
+    let team = team.map_err(|error| tracing::debug!(%path, %error, "the journal names no team")).ok()?;
     Some((id, team, journal.records.len() as u64))
 }
 
-fn found_run(origin: RunOrigin, workspace: &Utf8Path, id: RunId, team: String) -> Run {
+fn found_run(origin: RunOrigin, workspace: &Utf8Path, id: RunId, team: TeamName) -> Run {
     let mut life = Lifecycle::default();
     // Started without the supervisor.
     let _ = life.step(LifecycleEvent::Dispatched);

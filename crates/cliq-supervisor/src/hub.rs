@@ -153,11 +153,14 @@ impl Hub {
 
 #[cfg(test)]
 mod tests {
+    use cliq_protocol::Timestamp;
+
     use super::*;
 
     #[test]
     fn batch_returns_events_after_number() {
-        let row = |id| RunEventRow { id, ts: String::new(), kind: "a".into(), data: "{}".into() };
+        let row =
+            |id| RunEventRow { id, ts: Timestamp::UNIX_EPOCH.into(), kind: "a".into(), data: "{}".into() };
         let batch = Batch::new(&[row(4), row(5), row(6)]).expect("events");
         for (after, left) in [(0, 3), (3, 3), (4, 2), (6, 0), (9, 0)] {
             assert_eq!(batch.after(after).len(), left, "{after}");

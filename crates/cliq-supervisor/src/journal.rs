@@ -4,7 +4,7 @@ use cliq_fs::CliqDir;
 use cliq_model::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunOutcome, RunTotals};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunStatus};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, TeamName, Timestamp};
 use serde_json::{Value, json};
 
 /// Whether a journal is of this run.
@@ -31,13 +31,13 @@ pub(crate) fn stored(record: &Record) -> NewRunEvent {
     let line = String::from_utf8(record.encode()).unwrap_or_default();
     let value: Value = serde_json::from_str(&line).unwrap_or_default();
     let kind = value["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent::of_journal(record.ts.to_string(), kind, line.trim_end().to_owned())
+    NewRunEvent::of_journal(record.ts.clone(), kind, line.trim_end().to_owned())
 }
 
 /// A line of the journal with the details for those who delegated the run.
 pub(crate) fn stored_with_details(record: &Record, event: &Value) -> NewRunEvent {
     let kind = event["event"].as_str().unwrap_or("unknown").to_owned();
-    NewRunEvent::of_journal(record.ts.to_string(), kind, event.to_string())
+    NewRunEvent::of_journal(record.ts.clone(), kind, event.to_string())
 }
 
 /// The end that the server records for a run without an orchestrator, in the form of the journal.
@@ -47,12 +47,15 @@ pub(crate) fn ended(status: PipelineStatus, reason: Option<String>) -> NewRunEve
 }
 
 /// Applies an event of the journal to the run.
-pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleEffect> {
+pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<LifecycleEffect> {
     let step = match event {
         RunEvent::RunStarted { team, title, .. } => {
-            run.team.clone_from(team);
+            // The name of a checked team: nothing else is in a journal.
+            if let Ok(team) = TeamName::parse(team) {
+                run.team = team;
+            }
             run.title = title.clone().unwrap_or_else(|| team.clone());
-            run.started_at = Some(ts.to_owned());
+            run.started_at = Some(ts);
             // A run that had not begun before may have been resumed.
             (run.ended_at, run.reason, run.phase) = (None, None, None);
             LifecycleEvent::Began
@@ -68,7 +71,7 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: &str) -> Vec<LifecycleE
             if run.life.state.is_active() { LifecycleEvent::Began } else { LifecycleEvent::TakenUp }
         }
         RunEvent::RunFinished { status, reason, phase } => {
-            run.ended_at = Some(ts.to_owned());
+            run.ended_at = Some(ts);
             // The server knows who asked for a cancellation, and why.
             let is_known =
                 *status == PipelineStatus::Cancelled && reason.is_none() && run.life.cancel_requested;

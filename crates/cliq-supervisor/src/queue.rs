@@ -136,27 +136,29 @@ async fn can_start(shared: &Shared, run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use cliq_model::{Cause, RunState, park, wake};
-    use cliq_protocol::RunId;
+    use cliq_protocol::{RunId, Timestamp};
 
     use super::*;
     use crate::test_support::{AT, TestSupervisor};
 
-    const LATER: &str = "2026-01-02T00:00:00.000Z";
+    fn second(number: u64) -> Timestamp {
+        AT.after(Duration::from_secs(number))
+    }
 
     /// Stores a run that was parked and woken at a time.
-    async fn woken(test: &TestSupervisor, at: &str) -> RunId {
+    async fn woken(test: &TestSupervisor, at: Timestamp) -> RunId {
         let run = test.add(&test.running(None)).await;
         let mut parked = Change::of(run);
-        park(&mut parked, &[], LATER, AT).unwrap();
+        park(&mut parked, &[], second(86_400), AT).unwrap();
         test.apply(&parked).await;
         let run = test.run(&parked.run.id).await;
         test.apply(&wake(run, Cause::Time, at).unwrap()).await;
         parked.run.id
     }
 
-    async fn queued(test: &TestSupervisor, at: &str) -> RunId {
+    async fn queued(test: &TestSupervisor, at: Timestamp) -> RunId {
         let mut run = test.new_run();
-        at.clone_into(&mut run.queued_at);
+        run.queued_at = at;
         test.add(&run).await.id
     }
 
@@ -184,10 +186,10 @@ mod tests {
     async fn woken_and_new_runs_get_slots_in_turn() {
         let test = TestSupervisor::on(cliq_model::MemoryStore::default(), |options| options.max_runs = 1);
         let runs = [
-            queued(&test, "2026-01-01T00:00:02.000Z").await,
-            queued(&test, "2026-01-01T00:00:01.000Z").await,
-            woken(&test, "2026-01-01T00:00:04.000Z").await,
-            woken(&test, "2026-01-01T00:00:03.000Z").await,
+            queued(&test, second(2)).await,
+            queued(&test, second(1)).await,
+            woken(&test, second(4)).await,
+            woken(&test, second(3)).await,
         ];
         assert_eq!(order(&test, &runs).await, [3, 1, 2, 0], "oldest first, and no kind waits for the other");
     }
@@ -209,7 +211,7 @@ mod tests {
         let mut blocked = test.new_run();
         blocked.workspace.clone_from(&active.workspace);
         let blocked = test.add(&blocked).await;
-        let free = queued(&test, LATER).await;
+        let free = queued(&test, second(86_400)).await;
         dispatch(&test.shared).await.unwrap();
         assert!(is_dispatched(&test, &free).await && !is_dispatched(&test, &blocked.id).await);
         assert!(!has_slot(&test.shared, &blocked).await.unwrap());

@@ -326,13 +326,13 @@ pub(crate) async fn check(
     let workflow = found?;
     let inputs = check_inputs(&workflow, new.spec.inputs.clone(), rules.strict_inputs)?;
     let root = delegation.map_or(&options.workspace_root, |delegation| &delegation.workspace_root);
-    Ok(CheckedRun { run: run_of(new, inputs, workflow.name.to_string(), rules.origin, instance, root) })
+    Ok(CheckedRun { run: run_of(new, inputs, workflow.name.clone(), rules.origin, instance, root) })
 }
 
 fn run_of(
     new: NewRun,
     inputs: BTreeMap<String, String>,
-    team: String,
+    team: TeamName,
     origin: RunOrigin,
     instance: Option<Instance>,
     root: &Utf8Path,

@@ -60,11 +60,11 @@ async fn remove_at_end(shared: &Shared, duty: &mut Duty) {
 
 /// Removes runs that ended before the retention time, until `has_to_stop`.
 async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<usize, StoreError> {
-    shared.store.remove_expired_tokens(&clock::now()).await?;
+    shared.store.remove_expired_tokens(clock::now()).await?;
     let before = clock::ago(shared.options.retention);
     let mut removed = 0;
     loop {
-        let old = shared.store.ended_before(&before, BATCH).await?;
+        let old = shared.store.ended_before(before, BATCH).await?;
         if old.is_empty() || has_to_stop() {
             break;
         }
@@ -126,15 +126,16 @@ mod tests {
     use std::fs;
 
     use cliq_model::{MemoryStore, NewToken, Run, RunState, RunStore, Scope, TokenKind};
+    use cliq_protocol::Timestamp;
 
     use super::*;
-    use crate::test_support::TestSupervisor;
+    use crate::test_support::{AT, TestSupervisor};
 
     async fn ended(test: &TestSupervisor, ended_at: &str) -> Run {
         let mut run = test.new_run();
         fs::create_dir_all(&run.workspace).unwrap();
         run.life.state = RunState::Completed;
-        run.ended_at = Some(ended_at.to_owned());
+        run.ended_at = Some(ended_at.parse().unwrap());
         test.add(&run).await
     }
 
@@ -172,11 +173,10 @@ mod tests {
     #[tokio::test]
     async fn expired_tokens_are_removed() {
         let test = TestSupervisor::new();
-        let at = "2020-01-01T00:00:00.000Z";
-        let make = |expires: Option<&str>| {
-            NewToken::generate(TokenKind::Api, "ci", Scope::Run, at, expires.map(str::to_owned)).unwrap().1
+        let make = |expires: Option<Timestamp>| {
+            NewToken::generate(TokenKind::Api, "ci", Scope::Run, AT, expires).unwrap().1
         };
-        let (expired, valid) = (make(Some("2020-01-02T00:00:00.000Z")), make(None));
+        let (expired, valid) = (make(Some(AT.after(Duration::from_secs(1)))), make(None));
         for token in [&expired, &valid] {
             test.store.add_token(token).await.unwrap();
         }

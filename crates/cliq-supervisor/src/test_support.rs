@@ -6,14 +6,14 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_model::{Change, LifecycleEvent, MemoryStore, Outcome, Run, RunOrigin, RunState, RunStore};
 use cliq_project::{Environment, Host};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 use cliq_settings::Settings;
 
 use crate::options::SupervisorOptions;
 use crate::shared::Shared;
 
 /// Time of the requests of a test.
-pub(crate) const AT: &str = "2026-01-01T00:00:00.000Z";
+pub(crate) const AT: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
 
 /// Supervisor state with its store and a directory for workspaces. Its `cliq` program does not exist.
 pub(crate) struct TestSupervisor {
@@ -47,7 +47,7 @@ impl TestSupervisor {
     pub(crate) fn new_run(&self) -> Run {
         let id = cliq_fs::new_run_id();
         let workspace = self.shared.options.workspace_root.join(id.as_str());
-        Run::new(id, "@local/team".to_owned(), RunOrigin::Server, workspace, AT.to_owned())
+        Run::new(id, "@local/team".parse().unwrap(), RunOrigin::Server, workspace, AT)
     }
 
     /// Returns a run whose orchestrator has begun, followed by the replica.
@@ -55,7 +55,7 @@ impl TestSupervisor {
         let mut run = self.new_run();
         run.life.step(LifecycleEvent::Dispatched).unwrap();
         run.life.step(LifecycleEvent::Began).unwrap();
-        run.started_at = Some(AT.to_owned());
+        run.started_at = Some(AT);
         run.replica = replica.map(str::to_owned);
         run
     }

@@ -40,7 +40,7 @@ async fn wake_due(shared: &Shared) -> Result<Duration, StoreError> {
             break;
         }
         for run in due {
-            if let Ok(change) = wake(run, Cause::Time, &clock::now()) {
+            if let Ok(change) = wake(run, Cause::Time, clock::now()) {
                 // `None`: decided, cancelled, or woken by another replica at this moment.
                 shared.commit(&change).await?;
             }
@@ -49,20 +49,19 @@ async fn wake_due(shared: &Shared) -> Result<Duration, StoreError> {
     }
     let next = shared.store.next_wake().await?;
     shared.has_parked.store(next.is_some(), Ordering::SeqCst);
-    let at = next.and_then(|next| clock::millis(&next));
-    let left = at
-        .map_or(LONGEST, |at| Duration::from_millis(u64::try_from(at - cliq_fs::now_millis()).unwrap_or(0)));
+    let left = next.map_or(LONGEST, |at| at.since(clock::now()));
     Ok(left.min(LONGEST))
 }
 
 #[cfg(test)]
 mod tests {
     use cliq_model::{Change, RunState, park};
+    use cliq_protocol::Timestamp;
 
     use super::*;
     use crate::test_support::{AT, TestSupervisor};
 
-    async fn parked(test: &TestSupervisor, reviews: &[&str], until: &str) -> cliq_protocol::RunId {
+    async fn parked(test: &TestSupervisor, reviews: &[&str], until: Timestamp) -> cliq_protocol::RunId {
         let run = test.add(&test.running(None)).await;
         let mut change = Change::of(run);
         let reviews: Vec<String> = reviews.iter().map(|id| (*id).to_owned()).collect();
@@ -74,9 +73,9 @@ mod tests {
     #[tokio::test]
     async fn due_runs_are_queued_and_others_are_slept_for() {
         let test = TestSupervisor::new();
-        let due = parked(&test, &[], "2026-01-01T00:00:01.000Z").await;
+        let due = parked(&test, &[], AT.after(Duration::from_secs(1))).await;
         let soon = clock::after(Duration::from_secs(2));
-        let later = parked(&test, &[], &soon).await;
+        let later = parked(&test, &[], soon).await;
         let pause = wake_due(&test.shared).await.unwrap();
         assert!(pause > Duration::ZERO && pause <= Duration::from_secs(2), "{pause:?}");
         assert_eq!(test.run(&due).await.life.state, RunState::Queued);
@@ -88,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn end_of_a_review_wakes_the_run_that_waits_for_it() {
         let test = TestSupervisor::new();
-        let far = "2126-01-01T00:00:00.000Z";
+        let far = Timestamp::MAX;
         test.store.add_pending_review("r1");
         let run = parked(&test, &["r1"], far).await;
         assert_eq!(wake_due(&test.shared).await.unwrap(), LONGEST, "the clock may be set");

@@ -21,13 +21,13 @@ async fn old_runs_are_removed_while_the_supervisor_stops() {
         fs::create_dir_all(&workspace).unwrap();
         let mut run = Run::new(
             id,
-            "@local/a".to_owned(),
+            "@local/a".parse().unwrap(),
             RunOrigin::Server,
             workspace,
-            "2020-01-01T00:00:00.000Z".to_owned(),
+            "2020-01-01T00:00:00.000Z".parse().unwrap(),
         );
         run.life.state = RunState::Completed;
-        run.ended_at = Some(ended_at.to_owned());
+        run.ended_at = Some(ended_at.parse().unwrap());
         run
     };
     let (old, new) = (ended("2020-01-01T00:00:01.000Z"), ended("2999-01-01T00:00:00.000Z"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cliq_model::{Firing, FiringState, RunSpec, SourceKind, TriggerRow};
-use cliq_protocol::{Budget, Timestamp};
+use cliq_protocol::{Budget, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -24,7 +24,8 @@ pub struct FiringDocument {
     /// Trigger.
     pub trigger: String,
     /// Time of the cause, UTC.
-    pub at: String,
+    #[schema(value_type = String)]
+    pub at: Timestamp,
     /// Description of the cause.
     pub cause: String,
     /// SHA-256 of the payload, in hexadecimal.
@@ -34,11 +35,13 @@ pub struct FiringDocument {
     /// Concurrency group.
     pub group: Option<String>,
     /// Run that was started.
-    pub run_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub run_id: Option<RunId>,
     /// Reason why there is no run, or why the firing waits.
     pub reason: Option<String>,
     /// Time of the decision, UTC.
-    pub decided_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub decided_at: Option<Timestamp>,
 }
 
 impl From<Firing> for FiringDocument {
@@ -51,7 +54,7 @@ impl From<Firing> for FiringDocument {
             digest: firing.digest,
             state: firing.state,
             group: firing.group,
-            run_id: firing.run.map(|run| run.to_string()),
+            run_id: firing.run,
             reason: firing.reason,
             decided_at: firing.decided_at,
         }
@@ -202,11 +205,11 @@ pub struct PlanDocument {
     pub policy: Option<String>,
 }
 
-/// Returns the outcome of a payload at `now`, an ISO-8601 time. Stores and starts nothing.
+/// Returns the outcome of a payload at `now`. Stores and starts nothing.
 #[must_use]
-pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: &str) -> PlanDocument {
+pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: Timestamp) -> PlanDocument {
     let mut values = Map::new();
-    values.insert("now".to_owned(), now.into());
+    values.insert("now".to_owned(), json!(now));
     match &trigger.source {
         Source::Webhook(_) => {
             let headers = request.headers.iter().map(|(name, value)| (name.to_lowercase(), json!(value)));

@@ -165,7 +165,7 @@ impl Engine {
     #[must_use]
     pub fn test(&self, name: &str, request: &TestRequest) -> Option<PlanDocument> {
         let trigger = self.inner.catalog().find(name)?;
-        Some(test_trigger(&trigger, request, &cliq_fs::now().to_string()))
+        Some(test_trigger(&trigger, request, cliq_fs::now()))
     }
 
     /// Returns the problem of the file, if its present text cannot be used. The triggers are then those of its last valid text.

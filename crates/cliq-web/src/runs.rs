@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cliq_model::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_orchestrator::{Record, RunView};
+use cliq_protocol::{RunId, TeamName, Timestamp};
 use cliq_supervisor::internals::status_document;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,11 +20,13 @@ use crate::trial::{TrialDocument, trial_of};
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RunSummary {
     /// Id of the run, a UUID.
-    pub id: String,
+    #[schema(value_type = String)]
+    pub id: RunId,
     /// Title.
     pub title: String,
     /// Name of the team.
-    pub team: String,
+    #[schema(value_type = String)]
+    pub team: TeamName,
     /// Number of main phases that are done.
     pub phases_done: u64,
     /// Number of main phases; 0 while they are not known.
@@ -43,15 +46,19 @@ pub struct RunSummary {
     /// Whether cancellation was requested.
     pub cancel_requested: bool,
     /// Time of the request, UTC.
-    pub queued_at: String,
+    #[schema(value_type = String)]
+    pub queued_at: Timestamp,
     /// Start time, UTC.
-    pub started_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub started_at: Option<Timestamp>,
     /// End time, UTC.
-    pub ended_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub ended_at: Option<Timestamp>,
     /// Usage of language models.
     pub usage: RunTotals,
     /// Time at which a waiting run continues by itself, UTC: a reminder or a deadline of a review.
-    pub wake_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub wake_at: Option<Timestamp>,
     /// Number of the last event.
     pub last_event: i64,
     /// Reasons why the run is not a plain success, even if it completed: a limit that was reached, a gate that passed with failed
@@ -90,7 +97,7 @@ impl RunSummary {
         // A run that is about to go on keeps its former end until it has begun again.
         let is_resumed = run.life.former.is_some();
         Self {
-            id: run.id.to_string(),
+            id: run.id.clone(),
             title: run.title.clone(),
             team: run.team.clone(),
             phases_done: run.phases_done,
@@ -102,11 +109,11 @@ impl RunSummary {
             reason: run.reason.clone().filter(|_| !is_resumed),
             phase: run.phase.clone().filter(|_| !is_resumed),
             cancel_requested: run.life.cancel_requested,
-            queued_at: run.queued_at.clone(),
-            started_at: run.started_at.clone(),
-            ended_at: run.ended_at.clone().filter(|_| !is_resumed),
+            queued_at: run.queued_at,
+            started_at: run.started_at,
+            ended_at: run.ended_at.filter(|_| !is_resumed),
             usage: run.totals,
-            wake_at: run.wake_at.clone(),
+            wake_at: run.wake_at,
             last_event: run.last_event,
             caveats: if is_resumed { Vec::new() } else { run.caveats.clone() },
         }

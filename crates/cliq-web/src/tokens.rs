@@ -30,7 +30,7 @@ pub async fn create_token(
         return Err(Problem::unprocessable(detail, Vec::new()));
     }
     let expires = expires_days.map(|days| clock::after(Duration::from_secs(u64::from(days) * 86_400)));
-    let made = NewToken::generate(TokenKind::Api, label, scope, &clock::now(), expires);
+    let made = NewToken::generate(TokenKind::Api, label, scope, clock::now(), expires);
     let (secret, token) = made.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
     core.runs.add_token(&token).await?;
     Ok(secret)

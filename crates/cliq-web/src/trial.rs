@@ -72,7 +72,7 @@ pub(crate) async fn trial_of(core: &Core, run: &Run) -> Result<Option<TrialDocum
     if run.origin != RunOrigin::Evaluation {
         return Ok(None);
     }
-    let found = core.evaluations.trial_of_run(run.id.as_str()).await?;
+    let found = core.evaluations.trial_of_run(&run.id).await?;
     Ok(found.map(|(evaluation, trial)| TrialDocument::of(evaluation, trial)))
 }
 

@@ -19,13 +19,15 @@ const LISTED: u32 = 50;
 /// Records a command of this machine's user. A command that was carried out does not fail because of its record.
 pub(crate) async fn record(store: &dyn AuditStore, action: &str, target: &str) {
     let action = AuditAction {
-        ts: cliq_fs::now().to_string(),
+        ts: cliq_fs::now(),
         actor: reviews::user(),
+        person: None,
         via: "command".to_owned(),
         action: action.to_owned(),
         target: target.to_owned(),
         outcome: "ok".to_owned(),
-        ..AuditAction::default()
+        request_id: None,
+        peer: None,
     };
     if let Err(error) = store.add_audit(&action).await {
         ui::warning(&format!("cannot record the command in the audit log: {error}"));
@@ -50,13 +52,13 @@ pub(super) fn run(args: &AuditArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn time(name: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
+fn time(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let time = Timestamp::parse(text).map_err(|_| {
         Failure::usage(format!("{name}: {text:?} is not a time"))
             .hint("write ISO-8601 with its zone, such as 2026-01-31T12:00:00Z")
     })?;
-    Ok(Some(time.to_string()))
+    Ok(Some(time))
 }
 
 /// Writes all entries, oldest first, a JSON object per line.
@@ -90,7 +92,7 @@ async fn show(store: &dyn AuditStore, mut filter: AuditFilter, limit: Option<u32
     for AuditEntry { id, action } in entries {
         table.add_row([
             id.to_string(),
-            action.ts,
+            action.ts.to_string(),
             ui::plain(&action.actor),
             action.via,
             ui::plain(&action.action),

@@ -211,7 +211,7 @@ fn list(as_json: bool) -> Result<ExitCode, Failure> {
         for row in rows {
             let state = if row.ended_at.is_some() { "finished" } else { "unfinished" };
             let trials = format!("{}/{}", row.finished, row.trials);
-            table.add_row([short(&row.id), &row.name, &row.created_at, &trials, state]);
+            table.add_row([short(&row.id), &row.name, &row.created_at.to_string(), &trials, state]);
         }
         ui::line(table.to_string())?;
         Ok(ExitCode::SUCCESS)

@@ -102,7 +102,7 @@ async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
             None => format!("waits for {}, until {}", review.waits_for().join(", "), review.deadline),
         };
         let team = if here.is_some() {
-            review.team.clone()
+            review.team.to_string()
         } else {
             format!("{} in {}", review.team, review.project)
         };

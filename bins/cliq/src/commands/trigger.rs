@@ -247,7 +247,7 @@ fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: boo
         })?;
         request.headers.insert(name.trim().to_owned(), value.trim().to_owned());
     }
-    let document = test_trigger(trigger, &request, &cliq_fs::now().to_string());
+    let document = test_trigger(trigger, &request, cliq_fs::now());
     if document.outcome == "run" {
         warn_of_unknown_teams([trigger]);
     }

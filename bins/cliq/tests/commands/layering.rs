@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-http", &["cliq-protocol"]),
     ("cliq-connectors", &["cliq-protocol", "cliq-fs", "cliq-git", "cliq-http"]),
     ("cliq-acp", &["cliq-protocol", "cliq-fs"]),
-    ("cliq-a2a", &["cliq-protocol", "cliq-model"]),
+    ("cliq-a2a", &["cliq-protocol"]),
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),

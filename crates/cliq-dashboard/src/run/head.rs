@@ -69,11 +69,11 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
         h1 { (shown(run.title.as_bytes())) }
         p.sentence { (state(summary.state, &summary.caveats)) " " (sentence(summary, &document.phases)) }
         p.facts {
-            span { (run.team) " " code { (short(&summary.id)) } }
+            span { (run.team) " " code { (short(summary.id.as_str())) } }
             (progress(summary.phases_done, summary.phases_all, "phases"))
             @if summary.cancel_requested && !summary.state.is_final() { span.badge.waiting { "is being cancelled" } }
-            span { "asked for " (ago(&summary.queued_at)) " by " (summary.caller) }
-            span { "took " (took(summary.started_at.as_deref(), summary.ended_at.as_deref())) }
+            span { "asked for " (ago(summary.queued_at)) " by " (summary.caller) }
+            span { "took " (took(summary.started_at, summary.ended_at)) }
             span { "used " (usage(&summary.usage)) (estimated(has_estimates(&document.phases))) }
             @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
             @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
@@ -154,7 +154,7 @@ fn sentence(summary: &RunSummary, phases: &Value) -> String {
             (None, None) => "It has begun.".to_owned(),
         },
         RunState::Completed => {
-            let took = took(summary.started_at.as_deref(), summary.ended_at.as_deref());
+            let took = took(summary.started_at, summary.ended_at);
             let rounds: Vec<String> = phases
                 .iter()
                 .filter(|phase| phase["verdict"].is_object() && phase["iterations"].as_u64() > Some(1))

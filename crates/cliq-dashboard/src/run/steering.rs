@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::LISTED;
 use super::files::RunFiles;
-use crate::elements::ago;
+use crate::elements::ago_text;
 use crate::page::PageError;
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -26,7 +26,7 @@ pub(super) fn section(visitor: &Visitor, document: &RunDocument, files: Option<&
             section aria-labelledby="steering-title" {
                 h2 #steering-title { "Guidance" }
                 div #steering data-live { (messages(&document.steering, is_final)) }
-                @if can_send { (form(&document.summary.id, &phases(document, files))) }
+                @if can_send { (form(document.summary.id.as_str(), &phases(document, files))) }
             }
         }
     }
@@ -45,7 +45,7 @@ fn messages(messages: &[SteeringDocument], is_final: bool) -> Markup {
                             span.badge.completed { "delivered" }
                             span { "to " (receivers(message)) }
                         }
-                        span { "from " (message.from) ", " (ago(&message.ts)) }
+                        span { "from " (message.from) ", " (ago_text(&message.ts)) }
                         @if let Some(phase) = &message.phase { span { "for " code { (phase) } } }
                     }
                     pre.text { (shown(message.text.as_bytes())) }

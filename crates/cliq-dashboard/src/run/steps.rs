@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use cliq_model::{Cause, LogEvent, QueueRequest, Run, RunEventRow, ServerEvent, Setback};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent};
-use cliq_protocol::Outcome;
+use cliq_protocol::{Outcome, Timestamp};
 use maud::{Markup, html};
 
 use crate::text::shown;
-use cliq_supervisor::internals::clock;
 use cliq_web::Core;
 use cliq_web::Problem;
 
@@ -19,7 +18,7 @@ const SHOWN: i64 = 200;
 pub(super) async fn of(core: &Arc<Core>, run: &Run) -> Result<Markup, Problem> {
     let first = (run.last_event - SHOWN).max(0);
     let rows = core.runs.run_events(&run.id, first, u32::try_from(SHOWN).unwrap_or(u32::MAX)).await?;
-    let begin = clock::millis(&run.queued_at).unwrap_or(0);
+    let begin = run.queued_at;
     let is_clear = run.caveats.is_empty();
     let steps: Vec<Markup> = rows.iter().filter_map(|row| step(row, begin, is_clear)).collect();
     Ok(html! {
@@ -28,7 +27,7 @@ pub(super) async fn of(core: &Arc<Core>, run: &Run) -> Result<Markup, Problem> {
     })
 }
 
-fn step(row: &RunEventRow, begin: i64, is_clear: bool) -> Option<Markup> {
+fn step(row: &RunEventRow, begin: Timestamp, is_clear: bool) -> Option<Markup> {
     let (weight, text) = match LogEvent::parse(&row.data) {
         LogEvent::Server(event) => describe(&event)?,
         LogEvent::Other => {
@@ -37,7 +36,7 @@ fn step(row: &RunEventRow, begin: i64, is_clear: bool) -> Option<Markup> {
             (weight(&record.event, is_clear)?, record.event.describe())
         }
     };
-    let at = clock::millis(&row.ts).map_or(0, |at| (at - begin).max(0));
+    let at = row.ts.time().map_or(0, |at| (at.unix_millis() - begin.unix_millis()).max(0));
     Some(html! {
         li class=(weight) {
             time datetime=(row.ts) title=(row.ts) { "+" (cliq_project::internals::duration(at)) }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::head::{Tab, head};
 use super::timeline::each_record;
-use crate::elements::{ago, badge, count, empty, estimated, output, size};
+use crate::elements::{ago_text, badge, count, empty, estimated, output, size};
 use crate::markdown;
 use crate::page::{Page, show};
 use crate::text::shown;
@@ -185,7 +185,7 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
         @for entry in entries {
             @match &entry.body {
                 TranscriptBody::Start(start) => {
-                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago(&entry.ts.to_string())) } }
+                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago_text(&entry.ts.to_string())) } }
                     @if !start.tools.is_empty() { details { summary { (start.tools.len()) " tools" } p { (start.tools.join(", ")) } } }
                 }
                 TranscriptBody::Message { role: Role::Assistant, text, .. } => {

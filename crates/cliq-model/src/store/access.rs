@@ -1,6 +1,7 @@
 //! Storage of the audit log, of attempts to sign in and of sessions.
 
 use async_trait::async_trait;
+use cliq_protocol::Timestamp;
 
 use crate::audit::{AuditAction, AuditEntry, AuditFilter};
 use crate::sign_in::SignInAttempt;
@@ -30,7 +31,7 @@ pub trait SignInStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), StoreError>;
+    async fn add_sign_in(&self, attempt: &SignInAttempt, now: Timestamp) -> Result<(), StoreError>;
 
     /// Removes an attempt and returns it: each can be completed once.
     ///
@@ -42,5 +43,5 @@ pub trait SignInStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    async fn sessions(&self, now: &str) -> Result<Vec<Token>, StoreError>;
+    async fn sessions(&self, now: Timestamp) -> Result<Vec<Token>, StoreError>;
 }

@@ -74,6 +74,22 @@ pub enum StoreError {
         /// Message of the system or the server.
         message: String,
     },
+    /// A cell of a row contains something that cliq never writes there.
+    #[error(
+        "cannot read row `{row}` of table `{table}` in {database}: column `{column}`: {reason}. The cell was changed by another program: put the right value there, or a copy of the database in its place"
+    )]
+    InvalidRow {
+        /// The database.
+        database: String,
+        /// Table of the row.
+        table: &'static str,
+        /// Column of the cell.
+        column: &'static str,
+        /// Id of the row: its key, or what is readable of it.
+        row: String,
+        /// Reason. Contains no value of a text that may be secret.
+        reason: String,
+    },
     /// Anything else that the database says.
     #[error("{database}: {source}")]
     Database {

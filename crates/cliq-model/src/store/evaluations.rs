@@ -1,6 +1,7 @@
 //! Storage of evaluations and their trials.
 
 use async_trait::async_trait;
+use cliq_protocol::{RunId, Timestamp};
 
 use crate::evaluation::{EvaluationRow, TrialRow};
 use crate::store::StoreError;
@@ -37,7 +38,7 @@ pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, StoreError>;
+    async fn trial_of_run(&self, run: &RunId) -> Result<Option<(String, TrialRow)>, StoreError>;
 
     /// Stores the state of a trial, unless it has finished before. Returns whether it was stored: each trial counts once.
     ///
@@ -49,5 +50,5 @@ pub trait EvaluationStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), StoreError>;
+    async fn end_evaluation(&self, evaluation: &str, at: Timestamp) -> Result<(), StoreError>;
 }

@@ -8,7 +8,8 @@ mod runs;
 mod tasks;
 mod triggers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,6 +35,20 @@ pub struct MemoryStore {
 struct Shared {
     state: Mutex<State>,
     settings: Mutex<Settings>,
+    parts: Mutex<Parts>,
+}
+
+/// Content of other crates, which implement their storage traits with it.
+#[derive(Default)]
+struct Parts {
+    by_type: HashMap<TypeId, Box<dyn Any + Send>>,
+    on_cancelled_run: Option<fn(&MemoryStore, &RunId)>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("parts", &self.by_type.len()).finish_non_exhaustive()
+    }
 }
 
 /// Behaviour that a test chooses.
@@ -121,8 +136,43 @@ impl MemoryStore {
         let now = self.now();
         self.lock(|state| {
             state.pending_reviews.remove(id);
-            runs::wake(state, id, &now);
+            runs::wake(state, id, now);
         });
+    }
+
+    /// Works on the content of type `P`, as one call of the store. For the storage traits of other crates.
+    ///
+    /// # Errors
+    /// Returns an error if the store is to fail.
+    pub fn part<P: Default + Send + 'static, T>(
+        &self,
+        work: impl FnOnce(&mut P) -> T,
+    ) -> Result<T, StoreError> {
+        self.check()?;
+        let mut parts = self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = parts.by_type.entry(TypeId::of::<P>()).or_insert_with(|| Box::new(P::default()));
+        // The content is found by its type.
+        let part = part.downcast_mut().ok_or_else(|| StoreError::new("content of another type"))?;
+        Ok(work(part))
+    }
+
+    /// Calls a function after each change that stores a cancelled run.
+    pub fn on_cancelled_run(&self, call: fn(&Self, &RunId)) {
+        let mut parts = self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.on_cancelled_run = Some(call);
+    }
+
+    fn run_was_cancelled(&self, id: &RunId) {
+        let call = self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner).on_cancelled_run;
+        if let Some(call) = call {
+            call(self, id);
+        }
+    }
+
+    /// Returns the time of the clock of the store.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.now_millis())
     }
 
     fn settings<T>(&self, work: impl FnOnce(&mut Settings) -> T) -> T {
@@ -133,8 +183,8 @@ impl MemoryStore {
         work(&mut self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs one call.
-    fn call<T>(&self, work: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
+    /// Returns an error if this call is to fail.
+    fn check(&self) -> Result<(), StoreError> {
         let fails = self.settings(|settings| {
             let fails = settings.failures > 0;
             settings.failures = settings.failures.saturating_sub(1);
@@ -143,6 +193,12 @@ impl MemoryStore {
         if fails {
             return Err(StoreError::Locked { database: "memory".to_owned(), seconds: 0 });
         }
+        Ok(())
+    }
+
+    /// Runs one call.
+    fn call<T>(&self, work: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
+        self.check()?;
         Ok(self.lock(work))
     }
 
@@ -160,10 +216,6 @@ impl MemoryStore {
         let ahead = self.settings(|settings| settings.ahead);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + ahead;
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }
-
-    fn now(&self) -> String {
-        Timestamp::from_unix_millis(self.now_millis()).to_string()
     }
 }
 

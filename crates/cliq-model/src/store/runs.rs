@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 use crate::change::{Change, RunEventRow};
 use crate::lifecycle::RunState;
@@ -78,7 +78,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn next_wake(&self) -> Result<Option<String>, StoreError>;
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Runs that are starting or running.
     ///
@@ -102,7 +102,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn usage(&self, since: &str) -> Result<UsageTotals, StoreError>;
+    async fn usage(&self, since: Timestamp) -> Result<UsageTotals, StoreError>;
 
     /// Events of a run with numbers above `after`, oldest first, at most `limit`.
     ///
@@ -120,7 +120,7 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, StoreError>;
+    async fn ended_before(&self, before: Timestamp, limit: u32) -> Result<Vec<Run>, StoreError>;
 
     /// Whether several servers may use it.
     fn is_shared(&self) -> bool;
@@ -172,5 +172,5 @@ pub trait RunStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be written.
-    async fn remove_expired_tokens(&self, now: &str) -> Result<(), StoreError>;
+    async fn remove_expired_tokens(&self, now: Timestamp) -> Result<(), StoreError>;
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::store::StoreError;
 use crate::task::{PushRow, StoredTask, TaskFilter, TaskRow};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 /// Keeps tasks and push notifications. New tasks are stored with their run by [`crate::RunStore::change`].
 #[async_trait]
@@ -67,5 +67,5 @@ pub trait TaskStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The store cannot be read.
-    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, StoreError>;
+    async fn due_pushes(&self, now: Timestamp, limit: u32) -> Result<Vec<PushRow>, StoreError>;
 }

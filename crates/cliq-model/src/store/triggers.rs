@@ -1,6 +1,7 @@
 //! Storage of triggers, firings and concurrency groups.
 
 use async_trait::async_trait;
+use cliq_protocol::Timestamp;
 
 use crate::store::{Outcome, StoreError};
 use crate::trigger::{
@@ -57,7 +58,12 @@ pub trait TriggerStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError>;
+    async fn decide_firing(
+        &self,
+        id: i64,
+        decision: &FiringDecision,
+        at: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Returns the state of a concurrency group.
     ///
@@ -93,5 +99,5 @@ pub trait TriggerStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
-    async fn remove_firings(&self, before: &str) -> Result<u64, StoreError>;
+    async fn remove_firings(&self, before: Timestamp) -> Result<u64, StoreError>;
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
-use cliq_protocol::{Object, ReviewSpec};
+use cliq_protocol::{Object, ReviewSpec, TeamName};
 use cliq_review::{
     Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
 };
@@ -282,7 +282,7 @@ impl<'a> Gate<'a> {
         let review = Review::new(NewReview {
             id: kept.id.clone(),
             project: self.ctx.workspace().to_owned(),
-            team: run.team,
+            team: TeamName::parse(&run.team)?,
             title: run.title,
             run_id: self.ctx.run_id().clone(),
             phase: self.ctx.phase().name.clone(),

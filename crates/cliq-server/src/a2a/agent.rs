@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cliq_a2a::{A2aError, Call, ErrorKind, EventNumber, Listing, SendRequest, TaskState, Version, wire};
 use cliq_model::{Scope, StoredTask, TaskFilter};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 use serde_json::{Value, json};
 
 use super::lookup::{find, internal};
@@ -244,8 +244,9 @@ const MAX_ACTIVE: u32 = 100_000;
 /// Returns a page of the caller's tasks, last changed first.
 async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> Result<Value, A2aError> {
     let cursor = listing.page_token.as_deref().map(|token| {
-        let parts =
-            token.split_once('~').and_then(|(time, id)| Some((time.to_owned(), RunId::parse_uuid(id)?)));
+        let parts = token
+            .split_once('~')
+            .and_then(|(time, id)| Some((Timestamp::parse(time).ok()?, RunId::parse_uuid(id)?)));
         parts.ok_or_else(|| A2aError::wrong("pageToken", "is not a page token"))
     });
     let states = listing.state.map(states_of);
@@ -253,7 +254,7 @@ async fn list(app: &App, owner: String, version: Version, listing: &Listing) -> 
         owner,
         context_id: listing.context_id.clone(),
         states: states.flatten(),
-        after: listing.after.clone(),
+        after: listing.after,
         cursor: cursor.transpose()?,
         limit: listing.page_size + 1,
     };

@@ -4,13 +4,15 @@
 use std::fs::File;
 use std::io::Write;
 
-use cliq_a2a::{Content, StreamItem, TaskContext, updates_of};
+use cliq_a2a::{Content, StreamItem, TaskContext};
 use cliq_fs::IoContext;
 use cliq_model::ServerEvent;
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
 use cliq_project::Project;
 use cliq_project::internals::task_event;
 use serde_json::{Value, json};
+
+use super::updates::updates_of;
 
 /// Maximum size of a requirement in bytes.
 const MAX_REQUIREMENT: u64 = 16 << 20;
@@ -47,9 +49,9 @@ impl TaskEventsFile {
         if is_new {
             let requirement = cliq_fs::read_text(&dir.requirement(), MAX_REQUIREMENT).unwrap_or_default();
             let check = cliq_project::internals::check_workspace(Some(project), requirement.trim_end());
-            let now = cliq_fs::now().to_string();
-            let event = ServerEvent::WorkspacePrepared(check).to_value(&now);
-            let lines = this.lines(&now, &event);
+            let now = cliq_fs::now();
+            let event = ServerEvent::WorkspacePrepared(check).to_value(now);
+            let lines = this.lines(&now.to_string(), &event);
             this.file.write_all(&lines).at("write", &path)?;
         }
         Ok(this)

@@ -90,7 +90,7 @@ pub(super) async fn start(
         context_id: message.context_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
         message_id: message.message_id.clone(),
         messages: Value::Array(vec![wire::write_message(Version::V1_0, &message)]).to_string(),
-        updated_at: String::new(),
+        updated_at: clock::now(),
     };
     app.core.supervisor.submit_delegated(checked, task, push).await.map_err(|error| internal(&error))?;
     // Where the same message came twice at the same moment, one of them made the task.

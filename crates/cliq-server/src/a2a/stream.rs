@@ -44,7 +44,8 @@ impl TaskStream {
         first: Task,
         after: EventNumber,
     ) -> Self {
-        let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
+        let context =
+            context_of(app, stored.run.id.as_str(), stored.run.team.as_str(), &stored.task.context_id);
         // The event of the last update may have more of them.
         let from = if after.index == u32::MAX { after.event } else { (after.event - 1).max(0) };
         let tail = app.core.supervisor.tail(&stored.run.id, from);

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use camino::Utf8PathBuf;
 use cliq_a2a::{
-    Artifact, EventNumber, Message, Status, StreamItem, Task, TaskContext, TaskState, Update, Version,
-    updates_of, wire,
+    Artifact, EventNumber, Message, Status, StreamItem, Task, TaskContext, TaskState, Update, Version, wire,
 };
 use cliq_model::{RunEventRow, RunState, StoreError, StoredTask};
-use cliq_orchestrator::{PhaseView, RunView};
+use cliq_orchestrator::{PhaseView, RunEvent, RunView};
 use cliq_review::{ReviewFilter, Reviews};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::updates::updates_of;
 use crate::app::App;
 
 /// Number of trailing events searched for the last message of the agent.
@@ -84,7 +85,7 @@ pub(super) async fn view(
     let rows = app.core.runs.run_events(&stored.run.id, after, u32::MAX).await?;
     // Events that were stored since belong to a later state.
     let rows: Vec<RunEventRow> = rows.into_iter().filter(|row| row.id <= stored.run.last_event).collect();
-    let context = context_of(app, stored.run.id.as_str(), &stored.run.team, &stored.task.context_id);
+    let context = context_of(app, stored.run.id.as_str(), stored.run.team.as_str(), &stored.task.context_id);
     let (mut said, mut artifacts) = (None, Vec::new());
     for update in updates(&context, &rows) {
         match update.item {
@@ -143,9 +144,11 @@ async fn question(
     if waiting.is_empty() {
         return Ok(None);
     }
-    let asks = |event: &Value| {
-        event["event"] == "review_waits"
-            && waiting.iter().any(|review| event["review"]["id"] == review.id.to_string())
+    let asks = |event: &Value| match RunEvent::deserialize(event) {
+        Ok(RunEvent::ReviewWaits { review: asked, .. }) => {
+            waiting.iter().any(|review| review.id.as_str() == asked.id)
+        }
+        _ => false,
     };
     let (mut end, mut size) = (stored.run.last_event, QUESTION_EVENTS);
     while end > 0 {
@@ -205,7 +208,7 @@ impl PendingReviews {
 pub(super) fn accepted(stored: &StoredTask, history_length: Option<usize>) -> Task {
     let mut task = task(stored, None, history_length, Some(Vec::new()));
     task.status.state = TaskState::Submitted;
-    task.status.timestamp = Some(stored.run.queued_at.clone());
+    task.status.timestamp = Some(stored.run.queued_at.to_string());
     task
 }
 
@@ -246,7 +249,7 @@ fn task(
         status: Status {
             state: if is_woken { TaskState::Working } else { state_of(run.life.state) },
             message: said,
-            timestamp: Some(stored.task.updated_at.clone()),
+            timestamp: Some(stored.task.updated_at.to_string()),
         },
         artifacts,
         history: (history_length != Some(0)).then_some(messages),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_model::{NewToken, Person, RunStore, Scope, Secret, StoreError, TokenKind};
+use cliq_protocol::Timestamp;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
@@ -104,7 +105,7 @@ impl Gatekeeper {
             Via::Cookie => TokenKind::Session,
         };
         let found = self.store.token(secret.id()).await?;
-        let valid = found.filter(|token| token.kind == kind && token.accepts(&secret, &clock::now()));
+        let valid = found.filter(|token| token.kind == kind && token.accepts(&secret, clock::now()));
         Ok(valid.map(|token| Caller {
             token: token.id,
             label: token.label,
@@ -126,8 +127,7 @@ impl Gatekeeper {
             None => None,
         };
         let own = clock::after(SESSION);
-        let end =
-            found.and_then(|token| token.expires_at).map_or_else(|| own.clone(), |end| end.min(own.clone()));
+        let end = found.and_then(|token| token.expires_at).map_or(own, |end| end.min(own));
         self.make(TokenKind::Session, label, scope, end, parent, None).await
     }
 
@@ -152,11 +152,11 @@ impl Gatekeeper {
         kind: TokenKind,
         label: &str,
         scope: Scope,
-        end: String,
+        end: Timestamp,
         parent: Option<&str>,
         person: Option<Person>,
     ) -> Result<Option<Secret>, StoreError> {
-        let made = NewToken::generate(kind, label, scope, &clock::now(), Some(end));
+        let made = NewToken::generate(kind, label, scope, clock::now(), Some(end));
         let Some((secret, mut token)) = made else { return Ok(None) };
         token.parent = parent.map(str::to_owned);
         token.person = person;
@@ -169,7 +169,7 @@ impl Gatekeeper {
         let Some(secret) = Secret::parse(code) else { return Ok(None) };
         let found = self.store.token(secret.id()).await?;
         let valid =
-            found.filter(|token| token.kind == TokenKind::SignIn && token.accepts(&secret, &clock::now()));
+            found.filter(|token| token.kind == TokenKind::SignIn && token.accepts(&secret, clock::now()));
         let Some(token) = valid else { return Ok(None) };
         let first = self.store.revoke_token(&token.id).await?;
         Ok(first.then_some((token.label, token.scope)))

@@ -46,11 +46,11 @@ pub(crate) struct AuditQuery {
     limit: Option<u32>,
 }
 
-fn time(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+fn time(field: &str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let wrong =
         |_| Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
-    Timestamp::parse(&text).map(|time| Some(time.to_string())).map_err(wrong)
+    Timestamp::parse(&text).map(Some).map_err(wrong)
 }
 
 /// Lists recorded actions, oldest first. Entries are never changed or removed.
@@ -100,7 +100,7 @@ pub(crate) struct Sessions {
 /// Lists the sessions of browsers that are valid.
 #[utoipa::path(get, path = "/api/v1/sessions", operation_id = "list_sessions", tag = "server", responses((status = 200, body = Sessions), Reading))]
 pub(crate) async fn sessions(_: Admin, State(app): State<Arc<App>>) -> Result<axum::Json<Sessions>, Problem> {
-    let sessions = app.core.sign_ins.sessions(&clock::now()).await?;
+    let sessions = app.core.sign_ins.sessions(clock::now()).await?;
     let session = |token: Token| Session { mail: token.person.as_ref().and_then(|p| p.mail.clone()), token };
     Ok(axum::Json(Sessions { sessions: sessions.into_iter().map(session).collect() }))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use cliq_model::PushRow;
+use cliq_protocol::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,9 +30,11 @@ pub(crate) struct PushReceiver {
     /// Number of failed delivery attempts for the next notification.
     attempts: i64,
     /// Since when deliveries fail, UTC.
-    failing_since: Option<String>,
+    #[schema(value_type = Option<String>)]
+    failing_since: Option<Timestamp>,
     /// When the next delivery may be tried, UTC.
-    next_at: String,
+    #[schema(value_type = String)]
+    next_at: Timestamp,
     /// Why the last try failed.
     reason: Option<String>,
 }

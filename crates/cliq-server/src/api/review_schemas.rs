@@ -12,7 +12,8 @@ pub(crate) struct ReviewEventInput;
 
 const TIME: &str =
     r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z$";
-const LINE: &str = "^[A-Za-z0-9@/_. -]{1,100}$";
+/// Name of a team.
+const TEAM: &str = "^@[a-z][a-z0-9]{0,30}/[a-z][a-z0-9]{0,30}$";
 const RUN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 
 fn schema_of(value: Value) -> RefOr<Schema> {
@@ -34,7 +35,7 @@ impl PartialSchema for ReviewInput {
             "properties": {
                 "id": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "Id, as in the address."},
                 "project": {"type": "string", "pattern": "^/[A-Za-z0-9/_.-]*$", "description": "Workspace of the run."},
-                "team": {"type": "string", "pattern": LINE, "description": "Name of the team."},
+                "team": {"type": "string", "pattern": TEAM, "description": "Name of the team."},
                 "run_id": {"type": "string", "pattern": RUN_ID, "description": "Id of the run."},
                 "phase": {"type": "string", "pattern": "^[a-z][a-z0-9]{0,30}$", "description": "Name of the phase."},
                 "iteration": counter(),

@@ -213,7 +213,7 @@ pub(crate) async fn create(
         && review.answers.is_empty()
         && review.comments.is_empty()
         && review.audit.is_none();
-    if !is_new || review.team.contains('\0') || review.project.as_str().contains('\0') {
+    if !is_new || review.project.as_str().contains('\0') {
         return Err(wrong("a new review is pending and has no answers".to_owned()));
     }
     Ok(axum::Json(document(&app.core.reviews.create(&review, &content).await?)))

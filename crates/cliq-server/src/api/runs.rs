@@ -185,12 +185,12 @@ pub(crate) async fn list(
     Ok(axum::Json(RunPage { runs, next }))
 }
 
-/// Returns a time of a query in the form of the store.
-fn time(field: &str, text: Option<&str>) -> Result<Option<String>, Problem> {
+/// Parses a time of a query.
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let wrong =
         |_| Problem::bad_request(format!("`{field}` is a time in ISO-8601, such as 2026-01-31T12:00:00Z"));
-    Timestamp::parse(text).map(|time| Some(time.to_string())).map_err(wrong)
+    Timestamp::parse(text).map(Some).map_err(wrong)
 }
 
 /// Starts a run. It waits in a queue until a place is free.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use cliq_model::RunTotals;
+use cliq_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,7 +20,8 @@ use cliq_web::Reader;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UsageReport {
     /// From when on runs count, UTC.
-    since: String,
+    #[schema(value_type = String)]
+    since: Timestamp,
     /// By team.
     teams: Vec<TeamUsage>,
 }
@@ -57,7 +59,7 @@ pub(crate) async fn usage(
         return Err(Problem::bad_request("`days` is a number from 1 to 3650"));
     }
     let since = clock::ago(Duration::from_secs(u64::from(days) * 86_400));
-    let rows = app.core.runs.usage(&since).await?.by_team();
+    let rows = app.core.runs.usage(since).await?.by_team();
     let teams = rows.into_iter().map(|(team, runs, usage)| TeamUsage { team, runs, usage }).collect();
     Ok(axum::Json(UsageReport { since, teams }))
 }

@@ -2,7 +2,7 @@
 
 use cliq_model::{EvaluationRow, EvaluationStore, TrialRow, TrialState};
 
-use super::test_database::Place;
+use super::test_database::{Place, at};
 
 fn evaluation(id: &str) -> EvaluationRow {
     EvaluationRow {
@@ -10,7 +10,7 @@ fn evaluation(id: &str) -> EvaluationRow {
         name: "süite".to_owned(),
         directory: "/some/where".into(),
         document: "{\"a\": \"b\"}".to_owned(),
-        created_at: "2026-11-25T00:00:00.000Z".to_owned(),
+        created_at: at("2026-11-25"),
         ended_at: None,
         trials: 3,
         finished: 0,
@@ -47,7 +47,7 @@ pub(crate) async fn an_evaluation_is_stored_with_its_trials(place: &impl Place) 
     assert_eq!(store.trials(&first.id).await.unwrap(), trials);
     // The same id again changes nothing.
     assert!(store.add_evaluation(&first, &trials).await.is_err());
-    store.end_evaluation(&first.id, "2026-11-25T01:00:00.000Z").await.unwrap();
+    store.end_evaluation(&first.id, at("2026-11-25T01:00:00.000Z")).await.unwrap();
     assert!(store.evaluation(&first.id).await.unwrap().unwrap().ended_at.is_some());
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn a_trial_finishes_once(place: &impl Place) {
     let row = evaluation("01a2-aaaa-1111");
     store.add_evaluation(&row, &[trial(1), trial(2)]).await.unwrap();
     let mut one = trial(1);
-    (one.state, one.run_id) = (TrialState::Running, Some("r1".to_owned()));
+    (one.state, one.run_id) = (TrialState::Running, Some(cliq_fs::new_run_id()));
     assert!(store.save_trial(&row.id, &one).await.unwrap());
     (one.state, one.result) = (TrialState::Finished, "{\"outcome\": \"passed\"}".to_owned());
     // Of several who finish it at the same moment one counts.

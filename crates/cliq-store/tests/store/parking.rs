@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_model::{Cause, Change, LifecycleEvent, Outcome, Run, RunState, RunStore, park, wake};
+use cliq_protocol::Timestamp;
 use cliq_review::{Event, Review, ReviewStore, Reviews, StoredReviews};
-use cliq_store::SqlStore;
 
 use super::reviews::{approve, now, review};
 use super::runs::new_run;
-use super::test_database::TestDatabase;
+use super::test_database::{Place, Stores, at};
 
-const UNTIL: &str = "2126-01-02T00:00:00.000Z";
-const AT: &str = "2026-01-01T00:00:00.000Z";
+const UNTIL: Timestamp = Timestamp::from_unix_millis(4_922_985_600_000);
+const AT: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
 
 /// Stores a run that is running, and a review of it.
-async fn running(store: &SqlStore, n: i64) -> (Run, Review) {
+async fn running(store: &impl Stores, n: i64) -> (Run, Review) {
     let mut run = new_run("@local/team", AT);
     run.life.step(LifecycleEvent::Dispatched).unwrap();
     run.life.step(LifecycleEvent::Began).unwrap();
@@ -31,17 +31,17 @@ fn parked(run: &Run, review: &Review) -> Change {
     change
 }
 
-async fn decide(store: &SqlStore, review: &Review) {
+async fn decide(store: &impl Stores, review: &Review) {
     let reviews = StoredReviews::new(Arc::new(store.clone()), now);
     reviews.apply(&review.id, approve("ann")).await.unwrap();
 }
 
-async fn events(store: &SqlStore, run: &Run) -> Vec<String> {
+async fn events(store: &impl Stores, run: &Run) -> Vec<String> {
     let rows = store.run_events(&run.id, 0, 100).await.unwrap();
     rows.into_iter().map(|row| row.kind).collect()
 }
 
-pub(crate) async fn decision_wakes_the_run_that_waits_for_it(place: &TestDatabase) {
+pub(crate) async fn decision_wakes_the_run_that_waits_for_it(place: &impl Place) {
     let store = place.store().await;
     let (run, review) = running(&store, 1).await;
     let (other, other_review) = running(&store, 2).await;
@@ -49,7 +49,7 @@ pub(crate) async fn decision_wakes_the_run_that_waits_for_it(place: &TestDatabas
         assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
     }
     let waiting = store.run(&run.id).await.unwrap().unwrap();
-    assert_eq!((waiting.life.state, waiting.wake_at.as_deref()), (RunState::Waiting, Some(UNTIL)));
+    assert_eq!((waiting.life.state, waiting.wake_at), (RunState::Waiting, Some(UNTIL)));
     assert!(store.active().await.unwrap().is_empty());
     let reviews = StoredReviews::new(Arc::new(store.clone()), now);
     reviews.apply(&review.id, Event::Cancel { reason: "enough".into() }).await.unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn decision_wakes_the_run_that_waits_for_it(place: &TestDatabas
     decide(&store, &other_review).await;
 }
 
-pub(crate) async fn run_that_parks_after_the_decision_is_woken_at_once(place: &TestDatabase) {
+pub(crate) async fn run_that_parks_after_the_decision_is_woken_at_once(place: &impl Place) {
     let store = place.store().await;
     let (run, review) = running(&store, 1).await;
     decide(&store, &review).await;
@@ -76,7 +76,7 @@ pub(crate) async fn run_that_parks_after_the_decision_is_woken_at_once(place: &T
     assert_eq!(store.run(&run.id).await.unwrap().unwrap().life.state, RunState::Queued);
 }
 
-pub(crate) async fn parking_and_deciding_at_the_same_moment_wakes_the_run_once(place: &TestDatabase) {
+pub(crate) async fn parking_and_deciding_at_the_same_moment_wakes_the_run_once(place: &impl Place) {
     let (store, second) = (place.store().await, place.store().await);
     for n in 0..40 {
         let (run, review) = running(&store, n).await;
@@ -97,7 +97,7 @@ pub(crate) async fn parking_and_deciding_at_the_same_moment_wakes_the_run_once(p
     }
 }
 
-pub(crate) async fn cancelled_run_leaves_no_review_pending(place: &TestDatabase) {
+pub(crate) async fn cancelled_run_leaves_no_review_pending(place: &impl Place) {
     let store = place.store().await;
     let (mut run, own) = running(&store, 1).await;
     // Another run of the same project: `running` gives each number a project of its own.
@@ -113,16 +113,16 @@ pub(crate) async fn cancelled_run_leaves_no_review_pending(place: &TestDatabase)
     assert_eq!((state(own.id).await, state(other.id).await), ("cancelled", "pending"));
 }
 
-pub(crate) async fn queue_has_woken_and_new_runs(place: &TestDatabase) {
+pub(crate) async fn queue_has_woken_and_new_runs(place: &impl Place) {
     let store = place.store().await;
-    let new = new_run("@local/new", "2020-01-01T00:00:00.000Z");
+    let new = new_run("@local/new", at("2020-01-01"));
     assert_eq!(store.change(&Change::of(new)).await.unwrap(), Outcome::Applied);
     let mut woken = Vec::new();
-    for (n, at) in [(0, "2026-01-03"), (1, "2026-01-02"), (2, "2026-01-04")] {
+    for (n, day) in [(0, "2026-01-03"), (1, "2026-01-02"), (2, "2026-01-04")] {
         let (run, review) = running(&store, n).await;
         assert_eq!(store.change(&parked(&run, &review)).await.unwrap(), Outcome::Applied);
         let waiting = store.run(&run.id).await.unwrap().unwrap();
-        let mut change = wake(waiting, Cause::Time, at).unwrap();
+        let mut change = wake(waiting, Cause::Time, at(day)).unwrap();
         change.run.life.cancel_requested = n == 2;
         assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
         woken.push(run.id);
@@ -133,20 +133,20 @@ pub(crate) async fn queue_has_woken_and_new_runs(place: &TestDatabase) {
     assert_eq!(queue.new.len(), 1);
 }
 
-pub(crate) async fn due_runs_are_found_in_order(place: &TestDatabase) {
+pub(crate) async fn due_runs_are_found_in_order(place: &impl Place) {
     let store = place.store().await;
     assert_eq!(store.next_wake().await.unwrap(), None);
-    let (old, older) = ("2026-01-03T00:00:00.000Z", "2026-01-02T00:00:00.000Z");
+    let (old, older) = (at("2026-01-03"), at("2026-01-02"));
     let now = cliq_fs::now();
-    let just_over = now.before(Duration::from_millis(20)).to_string();
-    let soon = now.after(Duration::from_secs(60)).to_string();
-    for (n, until) in (0..).zip([old, older, &just_over, &soon]) {
+    let just_over = now.before(Duration::from_millis(20));
+    let soon = now.after(Duration::from_secs(60));
+    for (n, until) in (0..).zip([old, older, just_over, soon]) {
         let (run, review) = running(&store, n).await;
         let mut change = parked(&run, &review);
-        change.run.wake_at = Some(until.to_owned());
+        change.run.wake_at = Some(until);
         assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
     }
-    assert_eq!(store.next_wake().await.unwrap().as_deref(), Some(older));
+    assert_eq!(store.next_wake().await.unwrap(), Some(older));
     let due = |limit| {
         let store = store.clone();
         async move {
@@ -154,6 +154,6 @@ pub(crate) async fn due_runs_are_found_in_order(place: &TestDatabase) {
             due.into_iter().map(|run| run.wake_at.unwrap()).collect::<Vec<_>>()
         }
     };
-    assert_eq!(due(10).await, [older, old, &just_over]);
+    assert_eq!(due(10).await, [older, old, just_over]);
     assert_eq!(due(1).await, [older]);
 }

@@ -7,20 +7,19 @@ use std::time::Duration;
 
 use cliq_gateway::{Filter, Finish, Inbox, NewEvent, PlanRow, Signal, SignalStatus, Step, Store};
 use cliq_model::Outcome;
-use cliq_store::SqlStore;
 use proptest::prelude::*;
 
-use super::test_database::{TestDatabase, signal};
+use super::test_database::{Place, TestDatabase, at, signal};
 
 pub(crate) fn done() -> Finish {
     Finish::Done("ok".to_owned())
 }
 
-async fn all(store: &SqlStore) -> Vec<Signal> {
+async fn all(store: &impl Store) -> Vec<Signal> {
     store.signals(&Filter::default()).await.expect("listed")
 }
 
-pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &TestDatabase) {
+pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &impl Place) {
     let store = place.store().await;
     let first = store.create("p", &signal("planner_finished", "")).await.unwrap();
     let second = store.create("p", &signal("review-changes", "fix it")).await.unwrap();
@@ -58,7 +57,7 @@ pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &TestDatab
 }
 
 /// A claim that was reset and claimed by another worker cannot be finished by the first (docs/signals.md).
-pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &TestDatabase) {
+pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &impl Place) {
     let store = place.store().await;
     let id = store.create("p", &signal("planner_finished", "")).await.unwrap();
     let (stale, _) = store.claim("p", "w").await.unwrap().expect("one");
@@ -74,7 +73,7 @@ pub(crate) async fn a_stale_worker_cannot_finish_what_was_claimed_anew(place: &T
     assert_eq!(store.finish(&fresh, &done()).await.unwrap(), Outcome::Applied);
 }
 
-pub(crate) async fn a_worker_that_begins_again_takes_back_its_own_claims(place: &TestDatabase) {
+pub(crate) async fn a_worker_that_begins_again_takes_back_its_own_claims(place: &impl Place) {
     let store = place.store().await;
     for _ in 0..3 {
         store.create("p", &signal("planner_finished", "")).await.unwrap();
@@ -93,8 +92,8 @@ fn plan_step(version: i64, finish: Option<(cliq_gateway::Claim, Finish)>) -> Ste
         state: "ready".into(),
         document: "{}".into(),
         version,
-        created_at: String::new(),
-        updated_at: String::new(),
+        created_at: at("2026-01-01"),
+        updated_at: at("2026-01-01"),
     };
     let event = NewEvent {
         kind: "added".into(),
@@ -105,7 +104,7 @@ fn plan_step(version: i64, finish: Option<(cliq_gateway::Claim, Finish)>) -> Ste
     Step { plan, events: vec![event], finish, emit: vec![signal("plan_start", "")] }
 }
 
-pub(crate) async fn a_plan_changes_with_all_that_belongs_to_it_or_not_at_all(place: &TestDatabase) {
+pub(crate) async fn a_plan_changes_with_all_that_belongs_to_it_or_not_at_all(place: &impl Place) {
     let store = place.store().await;
     assert_eq!(store.apply(&plan_step(0, None)).await.unwrap(), Outcome::Applied);
     assert_eq!(store.apply(&plan_step(0, None)).await.unwrap(), Outcome::Stale, "it is there already");
@@ -139,7 +138,7 @@ fn op() -> impl Strategy<Value = QueueOperation> {
     ]
 }
 
-pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
+pub(crate) async fn files_come_in_whole_and_in_order(place: &impl Place) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("w/.cliq/signals/inbox"));
     assert_eq!(inbox.bridge(&store, "p").await.unwrap().signals, [0_i64; 0], "there is none yet");
@@ -188,7 +187,7 @@ pub(crate) async fn files_come_in_whole_and_in_order(place: &TestDatabase) {
 }
 
 /// Each is a signal, however alike and however soon after one another.
-pub(crate) async fn files_that_are_alike(place: &TestDatabase) {
+pub(crate) async fn files_that_are_alike(place: &impl Place) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("inbox"));
     for n in 1..=200 {
@@ -197,7 +196,7 @@ pub(crate) async fn files_that_are_alike(place: &TestDatabase) {
     }
 }
 
-pub(crate) async fn a_newer_file_replaces_what_a_crash_left(place: &TestDatabase) {
+pub(crate) async fn a_newer_file_replaces_what_a_crash_left(place: &impl Place) {
     let store = place.store().await;
     let inbox = Inbox::new(place.path("inbox"));
     inbox.ensure().unwrap();

@@ -10,7 +10,7 @@ use cliq_review::{
 };
 use serde_json::json;
 
-use super::test_database::TestDatabase;
+use super::test_database::Place;
 
 static NOW: AtomicI64 = AtomicI64::new(1000);
 
@@ -26,7 +26,7 @@ pub(crate) fn review(run: &str, project: &str, evaluation: u32, created: i64) ->
     Review::new(NewReview {
         id: ReviewId::random().unwrap(),
         project: project.into(),
-        team: "@a/b".into(),
+        team: "@a/b".parse().unwrap(),
         title: None,
         run_id: run.parse().expect("an id"),
         phase: PhaseName::parse("approval").unwrap(),
@@ -56,7 +56,7 @@ pub(crate) fn approve(name: &str) -> Event {
     Event::Answer(answer)
 }
 
-pub(crate) async fn a_review_is_stored_as_it_is(place: &TestDatabase) {
+pub(crate) async fn a_review_is_stored_as_it_is(place: &impl Place) {
     let store = place.store().await;
     let new = review("r1", "/p", 1, 1000);
     let from = PhaseName::parse("writer").unwrap();
@@ -75,7 +75,7 @@ pub(crate) async fn a_review_is_stored_as_it_is(place: &TestDatabase) {
     assert_eq!(store.review(&ReviewId::random().unwrap()).await.unwrap(), None);
 }
 
-pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &TestDatabase) {
+pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &impl Place) {
     for _ in 0..20 {
         let (one, two) = (place.store().await, place.store().await);
         let new = review("r1", "/p", 1, 1000);
@@ -92,7 +92,7 @@ pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &TestDat
     }
 }
 
-pub(crate) async fn lists_and_removal(place: &TestDatabase) {
+pub(crate) async fn lists_and_removal(place: &impl Place) {
     let store = place.store().await;
     for (run, project, evaluation, created) in [("r1", "/p", 1, 1), ("r1", "/p", 2, 2), ("r2", "/q", 1, 3)] {
         store.add_review(&review(run, project, evaluation, created), &Content::default()).await.unwrap();

@@ -7,15 +7,16 @@ use cliq_model::{
     Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunCursor,
     RunFilter, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind,
 };
+use cliq_protocol::Timestamp;
 use serde_json::json;
 
-use super::test_database::{Place, TestDatabase};
+use super::test_database::{Place, TestDatabase, at};
 
-pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
+pub(crate) fn new_run(team: &str, queued_at: Timestamp) -> Run {
     Run {
         id: cliq_fs::new_run_id(),
         instance: None,
-        team: team.to_owned(),
+        team: team.parse().unwrap(),
         origin: RunOrigin::Server,
         caller: "ci".to_owned(),
         request: RunRequest {
@@ -31,7 +32,7 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
         life: Lifecycle::default(),
         reason: None,
         phase: None,
-        queued_at: queued_at.to_owned(),
+        queued_at,
         started_at: None,
         ended_at: None,
         totals: RunTotals::default(),
@@ -51,7 +52,7 @@ pub(crate) fn new_run(team: &str, queued_at: &str) -> Run {
 
 fn event(kind: &str) -> NewRunEvent {
     let line = json!({"event": kind}).to_string();
-    NewRunEvent::of_journal("2026-01-01T00:00:00.000Z".into(), kind.into(), line)
+    NewRunEvent::of_journal(at("2026-01-01").into(), kind.into(), line)
 }
 
 fn change(run: &Run, kinds: &[&str]) -> Change {
@@ -71,7 +72,7 @@ pub(crate) async fn runs_are_searched(place: &impl Place) {
     for n in 0..40 {
         let mut run = new_run(
             if n % 2 == 0 { "@local/even-team" } else { "@local/odd" },
-            &format!("2026-01-{:02}T00:00:00.000Z", 1 + n % 28),
+            at(&format!("2026-01-{:02}", 1 + n % 28)),
         );
         run.title = format!("Fix the Übung number{n}");
         if n % 10 == 0 {
@@ -112,10 +113,10 @@ pub(crate) async fn runs_are_searched(place: &impl Place) {
         [34, 33]
     );
     assert_eq!(search("fix", &|filter| filter.caller = Some("other".into())).await, [30, 20, 10, 0]);
-    assert_eq!(search("", &|filter| filter.since = Some("2026-01-28T00:00:00.000Z".into())).await, [27]);
+    assert_eq!(search("", &|filter| filter.since = Some(at("2026-01-28"))).await, [27]);
     assert_eq!(
         search("", &|filter| {
-            filter.until = Some("2026-01-02T00:00:00.000Z".into());
+            filter.until = Some(at("2026-01-02"));
             filter.team = Some("@local/even-team".into());
         })
         .await,
@@ -133,7 +134,7 @@ pub(crate) async fn runs_are_searched(place: &impl Place) {
 
 pub(crate) async fn a_run_is_stored_as_it_is(place: &impl Place) {
     let store = place.store().await;
-    let mut run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
+    let mut run = new_run("@local/a", at("2026-01-01"));
     add(&store, &run).await;
     let stored = store.run(&run.id).await.unwrap().expect("it is there");
     (run.version, run.last_event) = (1, 1);
@@ -144,8 +145,8 @@ pub(crate) async fn a_run_is_stored_as_it_is(place: &impl Place) {
     run.instance = Some("cliq-abc".into());
     run.reason = Some("why".into());
     run.phase = Some("build".into());
-    run.started_at = Some("2026-01-01T00:00:01.000Z".into());
-    run.ended_at = Some("2026-01-01T00:00:02.000Z".into());
+    run.started_at = Some(at("2026-01-01T00:00:01.000Z"));
+    run.ended_at = Some(at("2026-01-01T00:00:02.000Z"));
     run.totals = RunTotals { tokens_in: 1 << 40, tokens_out: 7, cost_usd: Some(0.25) };
     run.view = json!({"phases": [{"name": "a"}]});
     run.journal_lines = 12;
@@ -172,7 +173,7 @@ pub(crate) async fn a_run_is_stored_as_it_is(place: &impl Place) {
 
 pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(place: &impl Place) {
     let store = place.store().await;
-    let run = new_run("@local/a", "2026-01-01T00:00:00.000Z");
+    let run = new_run("@local/a", at("2026-01-01"));
     add(&store, &run).await;
     assert_eq!(store.change(&change(&run, &["twice"])).await.unwrap(), Outcome::Stale);
     let stored = store.run(&run.id).await.unwrap().unwrap();
@@ -186,7 +187,7 @@ pub(crate) async fn a_change_from_an_old_version_is_refused_with_its_events(plac
 pub(crate) async fn many_events_of_one_change_keep_their_order(place: &impl Place) {
     let store = place.store().await;
     for number in [1, 16, 17, 50] {
-        let run = new_run("@local/many", "2026-01-01T00:00:00.000Z");
+        let run = new_run("@local/many", at("2026-01-01"));
         let kinds: Vec<String> = (1..=number).map(|n| format!("event {n}")).collect();
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
         assert_eq!(store.change(&change(&run, &kinds)).await.unwrap(), Outcome::Applied);
@@ -202,11 +203,11 @@ pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &TestDatabas
     let (store, other) = (place.store().await, place.store().await);
     let (mut made, mut left) = (0, 0);
     for round in 0..120_u64 {
-        let run = new_run("@local/gone", "2026-01-01T00:00:00.000Z");
+        let run = new_run("@local/gone", at("2026-01-01"));
         let kinds = ["a"; 40];
         let patience = Duration::from_micros(round * 25);
         let outcome = tokio::time::timeout(patience, store.change(&change(&run, &kinds))).await;
-        let beside = new_run("@local/beside", "2026-01-01T00:00:00.000Z");
+        let beside = new_run("@local/beside", at("2026-01-01"));
         let others =
             tokio::time::timeout(Duration::from_secs(8), other.change(&change(&beside, &["a"]))).await;
         assert_eq!(others.expect("nobody holds the database").unwrap(), Outcome::Applied);
@@ -228,7 +229,7 @@ pub(crate) async fn a_caller_that_goes_away_keeps_nobody_out(place: &TestDatabas
     }
     // A change of a file is made in one go: nobody can leave before its end.
     assert_eq!(left > 0, place.url().is_some(), "{made} were served, {left} went away");
-    let last = new_run("@local/last", "2026-01-01T00:00:00.000Z");
+    let last = new_run("@local/last", at("2026-01-01"));
     add(&store, &last).await;
 }
 
@@ -236,7 +237,7 @@ pub(crate) async fn lists_have_each_run_once(place: &impl Place) {
     let store = place.store().await;
     let mut ids = Vec::new();
     for n in 0..25 {
-        let mut run = new_run(if n % 2 == 0 { "@local/a" } else { "@local/b" }, "2026-01-01T00:00:00.000Z");
+        let mut run = new_run(if n % 2 == 0 { "@local/a" } else { "@local/b" }, at("2026-01-01"));
         if n % 5 == 0 {
             run.life.step(LifecycleEvent::CancelRequested).unwrap();
         }
@@ -276,9 +277,9 @@ pub(crate) async fn lists_have_each_run_once(place: &impl Place) {
 
 pub(crate) async fn the_queue_is_first_in_first_out(place: &impl Place) {
     let store = place.store().await;
-    let late = new_run("@local/late", "2026-01-01T00:00:02.000Z");
-    let early = new_run("@local/early", "2026-01-01T00:00:01.000Z");
-    let mut active = new_run("@local/active", "2026-01-01T00:00:00.000Z");
+    let late = new_run("@local/late", at("2026-01-01T00:00:02.000Z"));
+    let early = new_run("@local/early", at("2026-01-01T00:00:01.000Z"));
+    let mut active = new_run("@local/active", at("2026-01-01"));
     active.life.step(LifecycleEvent::Dispatched).unwrap();
     for run in [&late, &early, &active] {
         add(&store, run).await;
@@ -289,19 +290,16 @@ pub(crate) async fn the_queue_is_first_in_first_out(place: &impl Place) {
     assert_eq!(teams(store.active().await.unwrap()), ["@local/active"]);
     let mut ended = store.run(&early.id).await.unwrap().unwrap();
     ended.life.step(LifecycleEvent::CancelRequested).unwrap();
-    ended.ended_at = Some("2026-01-02T00:00:00.000Z".into());
+    ended.ended_at = Some(at("2026-01-02"));
     assert_eq!(store.change(&Change::of(ended)).await.unwrap(), Outcome::Applied);
-    assert_eq!(store.ended_before("2026-01-02T00:00:00.000Z", 9).await.unwrap().len(), 0);
-    assert_eq!(store.ended_before("2026-01-03T00:00:00.000Z", 9).await.unwrap().len(), 1);
+    assert_eq!(store.ended_before(at("2026-01-02"), 9).await.unwrap().len(), 0);
+    assert_eq!(store.ended_before(at("2026-01-03"), 9).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn a_project_is_registered_once(place: &impl Place) {
     let store = place.store().await;
-    let instance = |path: &str| Instance {
-        id: "cliq-abc".into(),
-        path: path.into(),
-        registered_at: "2026-01-01T00:00:00.000Z".into(),
-    };
+    let instance =
+        |path: &str| Instance { id: "cliq-abc".into(), path: path.into(), registered_at: at("2026-01-01") };
     let first = store.add_instance(&instance("/b")).await.unwrap();
     assert_eq!(store.add_instance(&instance("/b")).await.unwrap(), first);
     let copy = store.add_instance(&instance("/a")).await.unwrap();
@@ -315,17 +313,17 @@ pub(crate) async fn a_project_is_registered_once(place: &impl Place) {
 pub(crate) async fn a_revoked_token_is_gone(place: &impl Place) {
     let store = place.store().await;
     let make = |kind, label: &str, expires: Option<&str>| {
-        let now = "2026-01-01T00:00:00.000Z";
-        NewToken::generate(kind, label, Scope::Run, now, expires.map(str::to_owned)).expect("random numbers")
+        let now = at("2026-01-01");
+        NewToken::generate(kind, label, Scope::Run, now, expires.map(at)).expect("random numbers")
     };
     let (secret, token) = make(TokenKind::Api, "ci", None);
-    let (_, session) = make(TokenKind::Session, "browser", Some("2026-01-02T00:00:00.000Z"));
+    let (_, session) = make(TokenKind::Session, "browser", Some("2026-01-02"));
     store.add_token(&token).await.unwrap();
     store.add_token(&session).await.unwrap();
     let found = store.token(secret.id()).await.unwrap().expect("it is there");
-    assert!(found.accepts(&secret, "2027-01-01T00:00:00.000Z"));
+    assert!(found.accepts(&secret, at("2027-01-01")));
     assert_eq!(store.tokens().await.unwrap(), [found], "sessions are not listed");
-    store.remove_expired_tokens("2026-01-03T00:00:00.000Z").await.unwrap();
+    store.remove_expired_tokens(at("2026-01-03")).await.unwrap();
     assert!(store.token(&session.id).await.unwrap().is_none());
     assert!(store.revoke_token(secret.id()).await.unwrap());
     assert!(!store.revoke_token(secret.id()).await.unwrap());
@@ -337,12 +335,12 @@ pub(crate) async fn usage_is_summed_by_team(place: &impl Place) {
     for (team, tokens_in, cost_usd) in
         [("@local/a", 5, Some(0.5)), ("@local/a", 6, None), ("@local/b", 1, None)]
     {
-        let mut run = new_run(team, "2026-01-02T00:00:00.000Z");
+        let mut run = new_run(team, at("2026-01-02"));
         run.totals = RunTotals { tokens_in, tokens_out: 1, cost_usd };
         add(&store, &run).await;
     }
-    add(&store, &new_run("@local/old", "2026-01-01T00:00:00.000Z")).await;
-    let totals = store.usage("2026-01-02T00:00:00.000Z").await.unwrap().by_team();
+    add(&store, &new_run("@local/old", at("2026-01-01"))).await;
+    let totals = store.usage(at("2026-01-02")).await.unwrap().by_team();
     let a = RunTotals { tokens_in: 11, tokens_out: 2, cost_usd: Some(0.5) };
     let b = RunTotals { tokens_in: 1, tokens_out: 1, cost_usd: None };
     assert_eq!(totals, [("@local/a".to_owned(), 2, a), ("@local/b".to_owned(), 1, b)]);
@@ -374,7 +372,7 @@ pub(crate) async fn a_lease_has_one_holder_until_it_is_over(place: &impl Place) 
 
 pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &impl Place) {
     let store = place.store().await;
-    let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+    let mut run = new_run("@t/t", at("2026-01-01"));
     run.life.former = Some(RunOutcome::Escalated);
     run.caveats = vec![Caveat::Limit, Caveat::PassWithFailures];
     add(&store, &run).await;
@@ -386,10 +384,10 @@ pub(crate) async fn a_resumed_run_keeps_its_former_outcome_in_its_row(place: &im
 
 pub(crate) async fn later_run_of_a_workspace_is_found(place: &impl Place) {
     let store = place.store().await;
-    let started = |at: Option<&str>, state: RunState, workspace: &str| {
-        let mut run = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+    let started = |start: Option<&str>, state: RunState, workspace: &str| {
+        let mut run = new_run("@t/t", at("2026-01-01"));
         run.workspace = workspace.into();
-        run.started_at = at.map(str::to_owned);
+        run.started_at = start.map(at);
         run.life.state = state;
         run
     };
@@ -414,7 +412,7 @@ pub(crate) async fn later_run_of_a_workspace_is_found(place: &impl Place) {
 
 pub(crate) async fn trials_are_not_among_runs_and_usage(place: &impl Place) {
     let store = place.store().await;
-    let mut trial = new_run("@t/t", "2026-01-01T00:00:00.000Z");
+    let mut trial = new_run("@t/t", at("2026-01-01"));
     trial.origin = RunOrigin::Evaluation;
     trial.totals.tokens_in = 5;
     add(&store, &trial).await;
@@ -424,6 +422,6 @@ pub(crate) async fn trials_are_not_among_runs_and_usage(place: &impl Place) {
     };
     assert_eq!((runs(false).await, runs(true).await), (0, 1));
     assert!(store.counts().await.unwrap().iter().all(|(_, n)| *n == 0));
-    assert!(store.usage("2026-01-01T00:00:00.000Z").await.unwrap().days.is_empty());
+    assert!(store.usage(at("2026-01-01")).await.unwrap().days.is_empty());
     assert_eq!(store.run(&trial.id).await.unwrap().unwrap().id, trial.id, "its page shows it");
 }

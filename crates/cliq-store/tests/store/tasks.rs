@@ -4,17 +4,17 @@ use cliq_model::{
     Change, LifecycleEvent, NewRunEvent, Outcome, PushRow, PushState, Run, RunOrigin, RunState, RunStore,
     TaskFilter, TaskRow, TaskStore,
 };
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 use super::runs::new_run;
 use super::test_database::Place;
 
-fn event(ts: &str, kind: &str) -> NewRunEvent {
+fn event(ts: Timestamp, kind: &str) -> NewRunEvent {
     NewRunEvent::of_journal(ts.into(), kind.into(), "{}".into())
 }
 
-fn time(second: u32) -> String {
-    format!("2026-01-01T00:{:02}:{:02}.000Z", second / 60, second % 60)
+fn time(second: u32) -> Timestamp {
+    Timestamp::from_unix_millis(i64::from(second) * 1000)
 }
 
 /// A new task of an owner, stored with the run.
@@ -25,16 +25,16 @@ async fn add(
     message: &str,
     second: u32,
 ) -> (Outcome, Run) {
-    let mut run = new_run("@local/a", &time(second));
+    let mut run = new_run("@local/a", time(second));
     run.origin = RunOrigin::Delegated;
     let mut change = Change::of(run);
-    change.push(event(&time(second), "run_queued"));
+    change.push(event(time(second), "run_queued"));
     change.task = Some(TaskRow {
         owner: owner.into(),
         context_id: context.into(),
         message_id: message.into(),
         messages: "[]".into(),
-        updated_at: String::new(),
+        updated_at: Timestamp::UNIX_EPOCH,
     });
     change.push = Some(push(&change.run.id, "p"));
     let outcome = store.change(&change).await.unwrap();
@@ -80,7 +80,7 @@ pub(crate) async fn a_message_makes_one_task_of_its_owner(place: &impl Place) {
     let (outcome, other) = add(&store, "bob", "talk", "m1", 3).await;
     assert_eq!(outcome, Outcome::Applied);
     let found = store.task_of_message("alice", "m1").await.unwrap().expect("it is there");
-    assert_eq!((found.run.id.as_str(), found.task.updated_at.as_str()), (run.id.as_str(), time(1).as_str()));
+    assert_eq!((found.run.id.as_str(), found.task.updated_at), (run.id.as_str(), time(1)));
     assert!(store.task("alice", &other.id).await.unwrap().is_none());
     assert!(store.task("alice", &run.id).await.unwrap().is_some());
     assert_eq!(store.task_of_run(&other.id).await.unwrap().map(|task| task.owner), Some("bob".to_owned()));
@@ -100,7 +100,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &impl Place) {
     // The third changes: it comes first.
     let mut change = Change::of(runs[2].clone());
     change.run.life.step(LifecycleEvent::Dispatched).unwrap();
-    change.push(event(&time(60), "run_dispatched"));
+    change.push(event(time(60), "run_dispatched"));
     assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
     let order = |found: &[cliq_model::StoredTask]| -> Vec<usize> {
         found.iter().map(|task| runs.iter().position(|run| run.id == task.run.id).unwrap()).collect()
@@ -113,7 +113,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &impl Place) {
         let page =
             store.tasks(&TaskFilter { limit: 2, cursor: cursor.clone(), ..filter("alice") }).await.unwrap();
         let Some(last) = page.last() else { break };
-        cursor = Some((last.task.updated_at.clone(), last.run.id.clone()));
+        cursor = Some((last.task.updated_at, last.run.id.clone()));
         pages.extend(order(&page));
     }
     assert_eq!(pages, order(&all));
@@ -146,7 +146,7 @@ pub(crate) async fn tasks_are_listed_last_changed_first(place: &impl Place) {
 pub(crate) async fn receivers_are_due_while_events_are_left(place: &impl Place) {
     let store = place.store().await;
     let (_, run) = add(&store, "alice", "talk", "m1", 1).await;
-    let due = || async { store.due_pushes(&time(30), 10).await.unwrap() };
+    let due = || async { store.due_pushes(time(30), 10).await.unwrap() };
     let mut first = due().await.remove(0);
     assert_eq!((first.id.as_str(), first.token.as_deref(), first.version), ("p", Some("t"), 1));
     // Everything is delivered.
@@ -159,7 +159,7 @@ pub(crate) async fn receivers_are_due_while_events_are_left(place: &impl Place) 
     assert!(due().await.is_empty());
     // A new event makes it due again; not before its time.
     let mut change = Change::of(run.clone());
-    change.push(event(&time(2), "x"));
+    change.push(event(time(2), "x"));
     assert_eq!(store.change(&change).await.unwrap(), Outcome::Applied);
     let [found] = &due().await[..] else { panic!("one is due") };
     let mut waiting = PushRow {
@@ -171,13 +171,13 @@ pub(crate) async fn receivers_are_due_while_events_are_left(place: &impl Place) 
     };
     assert!(store.put_push(&waiting).await.unwrap());
     assert!(due().await.is_empty());
-    assert_eq!(store.due_pushes(&time(41), 10).await.unwrap().len(), 1);
+    assert_eq!(store.due_pushes(time(41), 10).await.unwrap().len(), 1);
     // One that was given up is due no more, until it is set anew: it goes on where it was.
     waiting = store.pushes(&run.id).await.unwrap().remove(0);
     assert_eq!((waiting.reason.as_deref(), waiting.attempts), (Some("500"), 1));
     waiting.state = PushState::Dead;
     assert!(store.put_push(&waiting).await.unwrap());
-    assert!(store.due_pushes(&time(99), 10).await.unwrap().is_empty());
+    assert!(store.due_pushes(time(99), 10).await.unwrap().is_empty());
     assert!(
         store
             .put_push(&PushRow { url: "https://other/".into(), event: 2, ..push(&run.id, "p") })

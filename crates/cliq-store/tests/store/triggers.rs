@@ -5,12 +5,14 @@ use cliq_model::{
     MarkStep, NewFiring, NewRunEvent, NewTrigger, Outcome, Run, RunOrigin, RunOutcome, RunState, RunStore,
     RunTrigger, SourceKind, TriggerStore,
 };
+use cliq_protocol::Timestamp;
 use futures_util::future::join_all;
 
 use super::runs::new_run;
-use super::test_database::Place;
+use super::test_database::{Place, at};
 
-const AT: &str = "2026-11-25T06:00:00.000Z";
+const MARK: &str = "2026-11-25T06:00:00Z";
+const AT: Timestamp = Timestamp::from_unix_millis(1_795_586_400_000);
 
 fn trigger(name: &str, kind: SourceKind) -> NewTrigger {
     NewTrigger { name: name.to_owned(), kind, mark: "2026-01-01T00:00:00Z".to_owned() }
@@ -19,7 +21,7 @@ fn trigger(name: &str, kind: SourceKind) -> NewTrigger {
 fn firing(key: &str) -> NewFiring {
     NewFiring {
         trigger: "a".to_owned(),
-        at: AT.to_owned(),
+        at: AT,
         cause: format!("cause {key}"),
         key: key.to_owned(),
         content_key: None,
@@ -51,7 +53,7 @@ pub(crate) async fn mark_moves_once_with_its_firings(place: &impl Place) {
     store.sync_triggers(&[later]).await.unwrap();
     let row = store.trigger_row("a").await.unwrap().unwrap();
     assert_eq!((row.mark.as_str(), row.version, row.is_paused), ("2026-01-01T00:00:00Z", 1, false));
-    let step = MarkStep { trigger: "a".to_owned(), version: 1, mark: AT.to_owned() };
+    let step = MarkStep { trigger: "a".to_owned(), version: 1, mark: MARK.to_owned() };
     let firings = [firing("tick:1"), firing("tick:2")];
     let moved = join_all(stores.iter().map(|store| store.advance(&step, &firings))).await;
     assert_eq!(moved.into_iter().filter(|moved| *moved.as_ref().unwrap() == Outcome::Applied).count(), 1);
@@ -149,9 +151,9 @@ fn ended(mut run: Run, outcome: RunOutcome) -> Change {
     for event in [LifecycleEvent::Dispatched, LifecycleEvent::Began, LifecycleEvent::Ended(outcome)] {
         run.life.step(event).unwrap();
     }
-    run.ended_at = Some(AT.to_owned());
+    run.ended_at = Some(AT);
     let mut change = Change::of(run);
-    change.push(NewRunEvent::of_journal(AT.to_owned(), "run_finished".to_owned(), "{}".to_owned()));
+    change.push(NewRunEvent::of_journal(AT.into(), "run_finished".to_owned(), "{}".to_owned()));
     change
 }
 
@@ -217,13 +219,13 @@ pub(crate) async fn end_of_a_run_is_consumed_once(place: &impl Place) {
 
 pub(crate) async fn old_firings_are_removed_with_their_keys(place: &impl Place) {
     let store = place.store().await;
-    let old = NewFiring { at: "2026-01-01T00:00:00.000Z".to_owned(), ..firing("old") };
+    let old = NewFiring { at: at("2026-01-01"), ..firing("old") };
     let Added::New(decided) = store.add_firing(&old).await.unwrap() else { panic!("known") };
     let undecided = NewFiring { key: "undecided".to_owned(), ..old.clone() };
     store.add_firing(&undecided).await.unwrap();
     store.decide_firing(decided, &FiringDecision::Skip("no".to_owned()), AT).await.unwrap();
     add(&store, "new").await;
-    assert_eq!(store.remove_firings("2026-06-01T00:00:00.000Z").await.unwrap(), 1);
+    assert_eq!(store.remove_firings(at("2026-06-01")).await.unwrap(), 1);
     assert_eq!(all(&store).await.len(), 2);
     assert!(
         matches!(store.add_firing(&old).await.unwrap(), Added::New(id) if id > decided),
@@ -239,10 +241,10 @@ pub(crate) async fn paused_trigger_keeps_its_mark(place: &impl Place) {
     assert!(store.set_paused("a", true, None).await.unwrap());
     let row = store.trigger_row("a").await.unwrap().unwrap();
     assert!(row.is_paused && row.version == 2);
-    let step = MarkStep { trigger: "a".to_owned(), version: 2, mark: AT.to_owned() };
+    let step = MarkStep { trigger: "a".to_owned(), version: 2, mark: MARK.to_owned() };
     assert_eq!(store.advance(&step, &[firing("k")]).await.unwrap(), Outcome::Stale);
-    store.set_paused("a", false, Some(AT)).await.unwrap();
+    store.set_paused("a", false, Some(MARK)).await.unwrap();
     let row = store.trigger_row("a").await.unwrap().unwrap();
-    assert_eq!((row.is_paused, row.mark.as_str(), row.version), (false, AT, 3));
+    assert_eq!((row.is_paused, row.mark.as_str(), row.version), (false, MARK, 3));
     assert!(all(&store).await.is_empty());
 }

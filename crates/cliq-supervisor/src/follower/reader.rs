@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cliq_fs::CliqDir;
 use cliq_model::{Caveat, NewRunEvent};
 use cliq_orchestrator::{JournalFollower, JournalUpdate, PhaseStatus, Record, RunEvent, RunView};
-use cliq_protocol::PhaseName;
+use cliq_protocol::{PhaseName, Timestamp};
 
 use super::state::Follower;
 use crate::journal::{
@@ -19,7 +19,7 @@ pub(super) struct PendingEvent {
     /// Record number in the journal, 1-based. `None` for an event that is not in the journal.
     line: Option<u64>,
     /// Journal event with its timestamp, if it may change the run's state.
-    step: Option<(RunEvent, String)>,
+    step: Option<(RunEvent, Timestamp)>,
     event: NewRunEvent,
 }
 
@@ -66,7 +66,7 @@ impl Follower<'_> {
             }
             let event = if self.is_delegated() { self.detailed_event(&record) } else { stored(&record) };
             if is_new {
-                let step = Some((record.event, record.ts.to_string()));
+                let step = Some((record.event, record.ts.time().unwrap_or_else(cliq_fs::now)));
                 pending.push(PendingEvent { line: Some(self.seen), step, event });
             }
         }
@@ -95,7 +95,7 @@ impl Follower<'_> {
                     change.run.journal_lines = pending.line.unwrap_or(change.run.journal_lines);
                     change.push(pending.event.clone());
                     if let Some((event, ts)) = &pending.step {
-                        effects.extend(apply(&mut change.run, event, ts));
+                        effects.extend(apply(&mut change.run, event, *ts));
                     }
                 }
                 change.run.totals = totals(view);

@@ -82,9 +82,9 @@ impl Follower<'_> {
         let host = &shared.options.host;
         // Where clocks differ, a run that is woken early parks again with the same time.
         let earliest = cliq_fs::now().after(EARLIEST);
-        let until = waiting.until.time().map_or(earliest, |until| until.max(earliest)).to_string();
+        let until = waiting.until.time().map_or(earliest, |until| until.max(earliest));
         self.commit(|change, view| {
-            if cliq_model::park(change, &waiting.on, &until, &now).is_ok() {
+            if cliq_model::park(change, &waiting.on, until, now).is_ok() {
                 change.run.totals = totals(view);
                 count_phases(&mut change.run, view);
                 change.run.view = status_document(host, &change.run, view);

@@ -99,7 +99,7 @@ fn of_team(team: &str) -> NewRun {
 
 async fn register(test: &TestSupervisor, id: &str) -> NewRun {
     let path = test.path(id);
-    let registered_at = crate::test_support::AT.to_owned();
+    let registered_at = crate::test_support::AT;
     test.store.add_instance(&Instance { id: id.to_owned(), path, registered_at }).await.unwrap();
     NewRun { instance: Some(id.to_owned()), ..NewRun::default() }
 }

@@ -80,7 +80,7 @@ impl Engine {
         let is_paused = inner.store.trigger_row(name).await?.is_some_and(|row| row.is_paused);
         let firing = NewFiring {
             trigger: trigger.name.clone(),
-            at: now.to_string(),
+            at: now,
             cause: delivery.description,
             key: delivery.key,
             content_key: delivery.content_key,

@@ -70,7 +70,7 @@ pub(super) async fn look(inner: &Inner, triggers: &[Arc<Trigger>]) -> Result<(),
 /// Returns the firing that the end of a run leads to, if the trigger waits for such ends.
 fn firing_of(trigger: &Trigger, run: &Run, end: &EndedRun) -> Option<NewFiring> {
     let Source::After { team, states } = &trigger.source else { return None };
-    if team.as_ref().is_some_and(|team| *team != run.team) || !states.contains(&end.state) {
+    if team.as_ref().is_some_and(|team| run.team != team.as_str()) || !states.contains(&end.state) {
         return None;
     }
     let depth = run.request.trigger.as_ref().map_or(0, |trigger| trigger.depth) + 1;
@@ -78,7 +78,7 @@ fn firing_of(trigger: &Trigger, run: &Run, end: &EndedRun) -> Option<NewFiring> 
     let payload = json!({"run": values_of(run, end), "now": end.at}).to_string();
     Some(NewFiring {
         trigger: trigger.name.clone(),
-        at: end.at.clone(),
+        at: end.at,
         cause: format!("run {} {}", run.id, end.state.as_str()),
         key: format!("run:{}:{}", run.id, end.event),
         content_key: None,

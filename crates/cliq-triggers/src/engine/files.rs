@@ -205,7 +205,7 @@ fn firing_of(trigger: &Trigger, names: &[String], digest: &str, version: i64) ->
     let payload = json!({"files": names, "now": now.to_string()}).to_string();
     NewFiring {
         trigger: trigger.name.clone(),
-        at: now.to_string(),
+        at: now,
         cause: cause.chars().filter(|c| !c.is_control()).take(300).collect(),
         // The same state may come again: the version of the mark tells the changes apart.
         key: format!("files:{version}:{digest}"),

@@ -76,7 +76,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
 
 async fn tidy(inner: &Inner, duty: &mut Duty) {
     let is_own = duty.is_own(inner.runs.as_ref(), inner.supervisor.options()).await.unwrap_or(false);
-    if is_own && let Err(error) = inner.store.remove_firings(&clock::ago(KEPT)).await {
+    if is_own && let Err(error) = inner.store.remove_firings(clock::ago(KEPT)).await {
         tracing::error!(%error, "cannot remove old firings; retrying");
     }
 }
@@ -102,7 +102,7 @@ async fn settle(inner: &Inner, firing: &Firing, decision: FiringDecision) -> Res
     if let FiringDecision::Fail(reason) = &decision {
         tracing::warn!(trigger = firing.trigger, firing = firing.id, reason, "a trigger starts no run");
     }
-    inner.store.decide_firing(firing.id, &decision, &clock::now()).await?;
+    inner.store.decide_firing(firing.id, &decision, clock::now()).await?;
     // Open pages show the history.
     inner.supervisor.hub().wake();
     Ok(Step::Decided)
@@ -176,7 +176,7 @@ async fn wait(
             None => "waits for earlier firings of the same group".to_owned(),
         };
         let decision = FiringDecision::Wait { group: group.to_owned(), reason };
-        inner.store.decide_firing(firing.id, &decision, &clock::now()).await?;
+        inner.store.decide_firing(firing.id, &decision, clock::now()).await?;
     }
     Ok(Step::Waits)
 }

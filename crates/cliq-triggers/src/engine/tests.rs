@@ -8,6 +8,7 @@ use cliq_model::{
     RunState, RunStore, RunTrigger, TriggerStore,
 };
 use cliq_project::{Environment, Host};
+use cliq_protocol::Timestamp;
 use cliq_settings::Settings;
 use cliq_supervisor::{Supervisor, SupervisorOptions};
 use tokio::sync::{Notify, watch};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Inner, MAX_DEPTH, catalog, ends, firings};
 use crate::model::Trigger;
 
-const AT: &str = "2026-01-01T00:00:00.000Z";
+const AT: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
 const AFTER: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    title: \"After $(run.title)\"\n";
 const GROUP: &str = "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@cliq/hello-world\"\n    concurrency: { group: one }\n";
 const NO_TEAM: &str =
@@ -62,8 +63,13 @@ impl TestEngine {
 
     /// Stores a run that has completed. `depth` is that of the trigger that started it.
     async fn complete(&self, title: &str, depth: Option<u32>) -> Run {
-        let mut run =
-            Run::new(cliq_fs::new_run_id(), "@local/first".into(), RunOrigin::Server, "/w".into(), AT.into());
+        let mut run = Run::new(
+            cliq_fs::new_run_id(),
+            "@local/first".parse().unwrap(),
+            RunOrigin::Server,
+            "/w".into(),
+            AT,
+        );
         title.clone_into(&mut run.title);
         run.life.state = RunState::Completed;
         run.request.trigger =
@@ -167,7 +173,7 @@ async fn firing_of_a_trigger_that_is_gone_starts_nothing() {
     let engine = TestEngine::new(AFTER).await;
     let firing = NewFiring {
         trigger: "gone".into(),
-        at: AT.into(),
+        at: AT,
         cause: "a tick".into(),
         key: "tick:1".into(),
         content_key: None,

@@ -144,7 +144,7 @@ fn firing_of(trigger: &Trigger, tick: Timestamp) -> NewFiring {
     let payload = json!({"now": tick.to_string()}).to_string();
     NewFiring {
         trigger: trigger.name.clone(),
-        at: cliq_protocol::Timestamp::from_unix_millis(tick.as_millisecond()).to_string(),
+        at: cliq_protocol::Timestamp::from_unix_millis(tick.as_millisecond()),
         cause: format!("tick {tick}"),
         key: format!("tick:{tick}"),
         content_key: None,

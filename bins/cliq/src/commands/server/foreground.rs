@@ -22,7 +22,7 @@ use crate::ui::{self, paint};
 
 /// A random text that gives all rights on this machine until the server stops.
 fn session_token() -> Result<String, Failure> {
-    let made = NewToken::generate(TokenKind::Api, "this machine", Scope::Admin, "", None);
+    let made = NewToken::generate(TokenKind::Api, "this machine", Scope::Admin, cliq_fs::now(), None);
     let (secret, _) = made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
     Ok(secret.reveal().to_owned())
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cliq_model::{NewToken, RunStore, Scope, SignInStore, TokenKind};
+use cliq_protocol::Timestamp;
 use cliq_server::SIGN_IN_PATH;
 use comfy_table::{ContentArrangement, Table, presets};
 
@@ -21,7 +22,7 @@ pub(super) fn run(command: &TokenCommand) -> Result<ExitCode, Failure> {
                 let scope = scope_of(*scope);
                 let expires = expires.map(in_future);
                 let now = in_future(Duration::ZERO);
-                let made = NewToken::generate(TokenKind::Api, label, scope, &now, expires);
+                let made = NewToken::generate(TokenKind::Api, label, scope, now, expires);
                 let (secret, token) =
                     made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
                 store.add_token(&token).await?;
@@ -63,12 +64,12 @@ async fn list(store: &impl RunStore, as_json: bool) -> Result<(), Failure> {
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["ID", "LABEL", "SCOPE", "MADE", "EXPIRES"]);
     for token in tokens {
-        let expires = token.expires_at.unwrap_or_else(|| "never".to_owned());
+        let expires = token.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
         table.add_row([
             token.id,
             ui::plain(&token.label),
             token.scope.as_str().to_owned(),
-            token.created_at,
+            token.created_at.to_string(),
             expires,
         ]);
     }
@@ -76,7 +77,7 @@ async fn list(store: &impl RunStore, as_json: bool) -> Result<(), Failure> {
 }
 
 async fn sessions(store: &impl SignInStore, as_json: bool) -> Result<(), Failure> {
-    let sessions = store.sessions(&in_future(Duration::ZERO)).await?;
+    let sessions = store.sessions(in_future(Duration::ZERO)).await?;
     let mail = |session: &cliq_model::Token| session.person.as_ref().and_then(|person| person.mail.clone());
     if as_json {
         let rows: Vec<_> = sessions
@@ -102,8 +103,8 @@ async fn sessions(store: &impl SignInStore, as_json: bool) -> Result<(), Failure
             ui::plain(&session.label),
             address,
             session.scope.as_str().to_owned(),
-            session.created_at,
-            session.expires_at.unwrap_or_default(),
+            session.created_at.to_string(),
+            session.expires_at.map(|at| at.to_string()).unwrap_or_default(),
         ]);
     }
     Ok(ui::line(table.to_string())?)
@@ -118,15 +119,15 @@ fn scope_of(name: ScopeName) -> Scope {
 }
 
 /// A time from now on, UTC.
-pub(super) fn in_future(time: Duration) -> String {
-    cliq_fs::now().after(time).to_string()
+pub(super) fn in_future(time: Duration) -> Timestamp {
+    cliq_fs::now().after(time)
 }
 
 /// Makes a link that signs a browser in, once, within 15 minutes.
 pub(super) async fn sign_in_link(store: &impl RunStore, url: &str) -> Result<String, Failure> {
     let now = in_future(std::time::Duration::ZERO);
     let expires = in_future(std::time::Duration::from_secs(15 * 60));
-    let made = NewToken::generate(TokenKind::SignIn, "this machine", Scope::Admin, &now, Some(expires));
+    let made = NewToken::generate(TokenKind::SignIn, "this machine", Scope::Admin, now, Some(expires));
     let (secret, token) = made.ok_or_else(|| Failure::failed("the system has no random numbers"))?;
     store.add_token(&token).await?;
     Ok(format!("{url}{SIGN_IN_PATH}?code={}", secret.reveal()))

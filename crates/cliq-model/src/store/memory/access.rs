@@ -1,6 +1,7 @@
 //! Audit log, attempts to sign in, sessions.
 
 use async_trait::async_trait;
+use cliq_protocol::Timestamp;
 
 use super::{MemoryStore, first, runs};
 use crate::audit::{AuditAction, AuditEntry, AuditFilter};
@@ -27,8 +28,8 @@ impl AuditStore for MemoryStore {
                 let action = &entry.action;
                 let is_by = |actor: &String| action.actor == *actor || action.person.as_ref() == Some(actor);
                 actor.as_ref().is_none_or(is_by)
-                    && since.as_ref().is_none_or(|since| action.ts >= *since)
-                    && until.as_ref().is_none_or(|until| action.ts < *until)
+                    && since.is_none_or(|since| action.ts >= since)
+                    && until.is_none_or(|until| action.ts < until)
                     && after.is_none_or(|after| entry.id > after)
                     && before.is_none_or(|before| entry.id < before)
             };
@@ -43,9 +44,9 @@ impl AuditStore for MemoryStore {
 
 #[async_trait]
 impl SignInStore for MemoryStore {
-    async fn add_sign_in(&self, attempt: &SignInAttempt, now: &str) -> Result<(), StoreError> {
+    async fn add_sign_in(&self, attempt: &SignInAttempt, now: Timestamp) -> Result<(), StoreError> {
         self.call(|state| {
-            state.sign_ins.retain(|_, known| known.expires_at.as_str() >= now);
+            state.sign_ins.retain(|_, known| known.expires_at >= now);
             state.sign_ins.insert(attempt.state.clone(), attempt.clone());
         })
     }
@@ -54,10 +55,10 @@ impl SignInStore for MemoryStore {
         self.call(|stored| stored.sign_ins.remove(state))
     }
 
-    async fn sessions(&self, now: &str) -> Result<Vec<Token>, StoreError> {
+    async fn sessions(&self, now: Timestamp) -> Result<Vec<Token>, StoreError> {
         self.call(|state| {
             let sessions = runs::tokens(state, TokenKind::Session).into_iter();
-            first(sessions.filter(|token| token.expires_at.as_deref().is_none_or(|at| at > now)), SESSIONS)
+            first(sessions.filter(|token| token.expires_at.is_none_or(|at| at > now)), SESSIONS)
         })
     }
 }

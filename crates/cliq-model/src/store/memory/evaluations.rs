@@ -1,6 +1,7 @@
 //! Evaluations and their trials.
 
 use async_trait::async_trait;
+use cliq_protocol::{RunId, Timestamp};
 
 use super::{MemoryStore, State, first};
 use crate::evaluation::{EvaluationRow, TrialRow, TrialState};
@@ -54,10 +55,10 @@ impl EvaluationStore for MemoryStore {
         })
     }
 
-    async fn trial_of_run(&self, run: &str) -> Result<Option<(String, TrialRow)>, StoreError> {
+    async fn trial_of_run(&self, run: &RunId) -> Result<Option<(String, TrialRow)>, StoreError> {
         self.call(|state| {
             let mut trials = state.trials.iter().rev();
-            let found = trials.find(|(_, trial)| trial.run_id.as_deref() == Some(run));
+            let found = trials.find(|(_, trial)| trial.run_id.as_ref() == Some(run));
             found.map(|((of, _), trial)| (of.clone(), trial.clone()))
         })
     }
@@ -74,10 +75,10 @@ impl EvaluationStore for MemoryStore {
         })
     }
 
-    async fn end_evaluation(&self, evaluation: &str, at: &str) -> Result<(), StoreError> {
+    async fn end_evaluation(&self, evaluation: &str, at: Timestamp) -> Result<(), StoreError> {
         self.call(|state| {
             if let Some(known) = state.evaluations.get_mut(evaluation) {
-                known.ended_at = Some(at.to_owned());
+                known.ended_at = Some(at);
             }
         })
     }

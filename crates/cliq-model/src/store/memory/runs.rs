@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 use super::{Lease, MemoryStore, State, first, tasks, triggers};
 use crate::change::{Change, RunEventRow};
@@ -19,7 +19,7 @@ use crate::token::{NewToken, Token, TokenKind};
 use crate::usage::{DayTotals, ModelTotals, UsageTotals};
 
 /// Applies a change of a run. Returns `None` if the stored version is another one, or the firing or the message of the task is taken.
-fn write(state: &mut State, change: &Change, now: &str) -> Option<()> {
+fn write(state: &mut State, change: &Change, now: Timestamp) -> Option<()> {
     let run = &change.run;
     let stored = state.runs.get(&run.id).map_or(0, |stored| stored.version);
     if stored != run.version {
@@ -42,7 +42,7 @@ fn write(state: &mut State, change: &Change, now: &str) -> Option<()> {
 }
 
 /// Queues the runs that wait for a review, which is over.
-pub(super) fn wake(state: &mut State, review: &str, now: &str) {
+pub(super) fn wake(state: &mut State, review: &str, now: Timestamp) {
     let waiting: Vec<Run> = state
         .waits
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn wake(state: &mut State, review: &str, now: &str) {
     }
 }
 
-fn change(state: &mut State, change: &Change, now: &str) -> Option<()> {
+fn change(state: &mut State, change: &Change, now: Timestamp) -> Option<()> {
     let mut reviews = change.parked_on.clone();
     reviews.sort();
     let over = reviews.into_iter().find(|id| !state.pending_reviews.contains(id));
@@ -82,11 +82,11 @@ fn matches(run: &Run, filter: &RunFilter) -> bool {
     };
     (*with_trials || run.origin != RunOrigin::Evaluation)
         && (states.is_empty() || states.contains(&run.life.state))
-        && is(team, Some(&run.team))
+        && is(team, Some(run.team.as_str()))
         && is(instance, run.instance.as_deref())
         && is(caller, Some(&run.caller))
-        && since.as_ref().is_none_or(|since| run.queued_at >= *since)
-        && until.as_ref().is_none_or(|until| run.queued_at < *until)
+        && since.is_none_or(|since| run.queued_at >= since)
+        && until.is_none_or(|until| run.queued_at < until)
         && after.as_ref().is_none_or(|after| run.id < after.0)
         && words.iter().all(has)
 }
@@ -96,22 +96,22 @@ fn without_view(run: &Run) -> Run {
 }
 
 fn later(state: &State, run: &Run) -> Option<RunId> {
-    let started = run.started_at.as_ref().unwrap_or(&run.queued_at);
+    let started = run.started_at.unwrap_or(run.queued_at);
     let is_later = |other: &&Run| {
-        let has_started_after = other.started_at.as_ref().is_some_and(|at| at > started);
+        let has_started_after = other.started_at.is_some_and(|at| at > started);
         other.workspace == run.workspace
             && other.id != run.id
             && (!other.life.state.is_final() || has_started_after)
     };
-    let order = |other: &&Run| (other.started_at.is_none(), other.started_at.clone(), other.id.clone());
+    let order = |other: &&Run| (other.started_at.is_none(), other.started_at, other.id.clone());
     state.runs.values().filter(is_later).max_by_key(order).map(|other| other.id.clone())
 }
 
-fn usage(state: &State, since: &str) -> UsageTotals {
+fn usage(state: &State, since: Timestamp) -> UsageTotals {
     let (mut days, mut models) = (BTreeMap::new(), BTreeMap::new());
-    let counts = |run: &&Run| run.queued_at.as_str() >= since && run.origin != RunOrigin::Evaluation;
+    let counts = |run: &&Run| run.queued_at >= since && run.origin != RunOrigin::Evaluation;
     for run in state.runs.values().filter(counts) {
-        let day = run.queued_at.get(..10).unwrap_or(&run.queued_at).to_owned();
+        let day: String = run.queued_at.to_string().chars().take(10).collect();
         let (runs, totals): &mut (u64, RunTotals) = days.entry((day, run.team.clone())).or_default();
         *runs += 1;
         totals.add(&run.totals);
@@ -165,7 +165,7 @@ pub(super) fn token(new: &NewToken) -> Token {
 /// Returns the tokens of a kind, newest first.
 pub(super) fn tokens(state: &State, kind: TokenKind) -> Vec<Token> {
     let mut found: Vec<Token> = state.tokens.values().filter(|new| new.kind == kind).map(token).collect();
-    found.sort_by_key(|token| (Reverse(token.created_at.clone()), token.id.clone()));
+    found.sort_by_key(|token| (Reverse(token.created_at), token.id.clone()));
     found
 }
 
@@ -191,7 +191,10 @@ impl RunStore for MemoryStore {
 
     async fn change(&self, new: &Change) -> Result<Outcome, StoreError> {
         let now = self.now();
-        let applied = self.transaction(|state| change(state, new, &now))?;
+        let applied = self.transaction(|state| change(state, new, now))?;
+        if applied.is_some() && new.run.life.state == RunState::Cancelled {
+            self.run_was_cancelled(new.id());
+        }
         Ok(if applied.is_some() { Outcome::Applied } else { Outcome::Stale })
     }
 
@@ -210,10 +213,8 @@ impl RunStore for MemoryStore {
         self.call(|state| {
             let queued = state.runs.values().filter(|run| run.life.state == RunState::Queued).cloned();
             let (mut woken, mut new): (Vec<Run>, Vec<Run>) = queued.partition(|run| run.woken_at.is_some());
-            woken.sort_by_key(|run| {
-                (Reverse(run.life.cancel_requested), run.woken_at.clone(), run.id.clone())
-            });
-            new.sort_by_key(|run| (run.queued_at.clone(), run.id.clone()));
+            woken.sort_by_key(|run| (Reverse(run.life.cancel_requested), run.woken_at, run.id.clone()));
+            new.sort_by_key(|run| (run.queued_at, run.id.clone()));
             Queue { woken: first(woken, limit).into(), new: first(new, limit).into() }
         })
     }
@@ -221,17 +222,16 @@ impl RunStore for MemoryStore {
     async fn due(&self, limit: u32) -> Result<Vec<Run>, StoreError> {
         let now = self.now();
         self.call(|state| {
-            let is_due = |run: &&Run| {
-                run.life.state == RunState::Waiting && run.wake_at.as_ref().is_some_and(|at| *at <= now)
-            };
+            let is_due =
+                |run: &&Run| run.life.state == RunState::Waiting && run.wake_at.is_some_and(|at| at <= now);
             let mut due: Vec<Run> = state.runs.values().filter(is_due).cloned().collect();
-            due.sort_by_key(|run| (run.wake_at.clone(), run.id.clone()));
+            due.sort_by_key(|run| (run.wake_at, run.id.clone()));
             first(due, limit)
         })
     }
 
-    async fn next_wake(&self) -> Result<Option<String>, StoreError> {
-        self.call(|state| state.runs.values().filter_map(|run| run.wake_at.clone()).min())
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.call(|state| state.runs.values().filter_map(|run| run.wake_at).min())
     }
 
     async fn active(&self) -> Result<Vec<Run>, StoreError> {
@@ -252,7 +252,7 @@ impl RunStore for MemoryStore {
         })
     }
 
-    async fn usage(&self, since: &str) -> Result<UsageTotals, StoreError> {
+    async fn usage(&self, since: Timestamp) -> Result<UsageTotals, StoreError> {
         self.call(|state| usage(state, since))
     }
 
@@ -267,13 +267,12 @@ impl RunStore for MemoryStore {
         self.call(|state| remove(state, id))
     }
 
-    async fn ended_before(&self, before: &str, limit: u32) -> Result<Vec<Run>, StoreError> {
+    async fn ended_before(&self, before: Timestamp, limit: u32) -> Result<Vec<Run>, StoreError> {
         self.call(|state| {
-            let has_ended = |run: &&Run| {
-                run.life.state.is_final() && run.ended_at.as_deref().is_some_and(|at| at < before)
-            };
+            let has_ended =
+                |run: &&Run| run.life.state.is_final() && run.ended_at.is_some_and(|at| at < before);
             let mut ended: Vec<Run> = state.runs.values().filter(has_ended).map(without_view).collect();
-            ended.sort_by_key(|run| run.ended_at.clone());
+            ended.sort_by_key(|run| run.ended_at);
             first(ended, limit)
         })
     }
@@ -336,9 +335,7 @@ impl RunStore for MemoryStore {
         })
     }
 
-    async fn remove_expired_tokens(&self, now: &str) -> Result<(), StoreError> {
-        self.call(|state| {
-            state.tokens.retain(|_, token| token.expires_at.as_deref().is_none_or(|at| at >= now))
-        })
+    async fn remove_expired_tokens(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.call(|state| state.tokens.retain(|_, token| token.expires_at.is_none_or(|at| at >= now)))
     }
 }

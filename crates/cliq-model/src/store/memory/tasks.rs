@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, Timestamp};
 
 use super::{MemoryStore, State, StoredTaskRow, first};
-use crate::change::{Change, NewRunEvent};
+use crate::change::Change;
 use crate::lifecycle::RunState;
 use crate::run::Run;
 use crate::store::{StoreError, TaskStore};
@@ -15,13 +15,13 @@ use crate::task::{PushRow, PushState, StoredTask, TaskFilter, TaskRow};
 /// Stores the task of a new run, or the progress of a known one. Returns `None` if the message has created a task already.
 pub(super) fn follow(state: &mut State, change: &Change) -> Option<()> {
     let run = &change.run;
-    let changed_at = change.events.last().map(NewRunEvent::ts);
+    let changed_at = change.events.last().and_then(|event| event.ts().time());
     let shown = task_state(run);
     let Some(task) = &change.task else {
         if let Some(stored) = state.tasks.get_mut(&run.id) {
             stored.state = shown;
             if let Some(at) = changed_at {
-                at.clone_into(&mut stored.row.updated_at);
+                stored.row.updated_at = at;
             }
         }
         return Some(());
@@ -31,7 +31,7 @@ pub(super) fn follow(state: &mut State, change: &Change) -> Option<()> {
     if state.tasks.contains_key(&run.id) || state.tasks.values().any(is_known) {
         return None;
     }
-    let updated_at = changed_at.unwrap_or(&run.queued_at).to_owned();
+    let updated_at = changed_at.unwrap_or(run.queued_at);
     let row = TaskRow { updated_at, ..task.clone() };
     state.tasks.insert(run.id.clone(), StoredTaskRow { row, state: shown });
     if let Some(push) = &change.push {
@@ -78,8 +78,8 @@ fn put(state: &mut State, new: &PushRow) -> bool {
         part: new.part,
         state: new.state,
         attempts: new.attempts,
-        failing_since: new.failing_since.clone(),
-        next_at: new.next_at.clone(),
+        failing_since: new.failing_since,
+        next_at: new.next_at,
         reason: new.reason.clone(),
         version: new.version + 1,
         ..known.clone()
@@ -99,10 +99,10 @@ fn matching(state: &State, filter: &TaskFilter) -> Vec<RunId> {
         task.row.owner == *owner
             && context_id.as_ref().is_none_or(|context| task.row.context_id == *context)
             && states.is_none_or(|states| states.contains(&task.state))
-            && after.as_ref().is_none_or(|after| task.row.updated_at > *after)
+            && after.is_none_or(|after| task.row.updated_at > after)
     };
     let mut found: Vec<_> = state.tasks.iter().filter(|(_, task)| is_listed(task)).collect();
-    found.sort_by_key(|(id, task)| Reverse((task.row.updated_at.clone(), (*id).clone())));
+    found.sort_by_key(|(id, task)| Reverse((task.row.updated_at, (*id).clone())));
     found.into_iter().map(|(id, _)| id.clone()).collect()
 }
 
@@ -138,7 +138,7 @@ impl TaskStore for MemoryStore {
         self.call(|state| {
             let found = matching(state, filter).into_iter().filter_map(|id| stored(state, &id));
             let is_after = |found: &StoredTask| {
-                let place = (found.task.updated_at.clone(), found.run.id.clone());
+                let place = (found.task.updated_at, found.run.id.clone());
                 filter.cursor.as_ref().is_none_or(|cursor| place < *cursor)
             };
             let without_view = |found: StoredTask| {
@@ -165,14 +165,14 @@ impl TaskStore for MemoryStore {
         self.call(|state| drop(state.pushes.remove(&(task_id.clone(), id.to_owned()))))
     }
 
-    async fn due_pushes(&self, now: &str, limit: u32) -> Result<Vec<PushRow>, StoreError> {
+    async fn due_pushes(&self, now: Timestamp, limit: u32) -> Result<Vec<PushRow>, StoreError> {
         self.call(|state| {
             let is_due = |push: &&PushRow| {
                 let last = state.runs.get(&push.task_id).map_or(0, |run| run.last_event);
-                push.state == PushState::Active && push.next_at.as_str() <= now && last > push.event
+                push.state == PushState::Active && push.next_at <= now && last > push.event
             };
             let mut due: Vec<PushRow> = state.pushes.values().filter(is_due).cloned().collect();
-            due.sort_by_key(|push| push.next_at.clone());
+            due.sort_by_key(|push| push.next_at);
             first(due, limit)
         })
     }

@@ -1,6 +1,7 @@
 //! Triggers, firings and concurrency groups.
 
 use async_trait::async_trait;
+use cliq_protocol::Timestamp;
 
 use super::{MemoryStore, State, StoredFiring, first};
 use crate::change::{Change, NewRunEvent};
@@ -30,7 +31,7 @@ pub(super) fn claim(state: &mut State, start: &FiringStart, run: &Run) -> Option
         run: Some(run.id.clone()),
         reason: None,
         payload: String::new(),
-        decided_at: Some(run.queued_at.clone()),
+        decided_at: Some(run.queued_at),
         group: start.group.as_ref().map(|(group, _)| group.clone()),
         ..stored.firing.clone()
     };
@@ -38,7 +39,7 @@ pub(super) fn claim(state: &mut State, start: &FiringStart, run: &Run) -> Option
 }
 
 /// Records the end of a run: for triggers that wait for it, and for the group of its own firing.
-pub(super) fn record_end(state: &mut State, change: &Change, now: &str) {
+pub(super) fn record_end(state: &mut State, change: &Change, now: Timestamp) {
     let run = &change.run;
     for stored in state.firings.values_mut().filter(|stored| stored.firing.run.as_ref() == Some(&run.id)) {
         stored.is_open = false;
@@ -46,14 +47,14 @@ pub(super) fn record_end(state: &mut State, change: &Change, now: &str) {
     let ends = change.events.iter().any(NewRunEvent::ends_run);
     let waits = |trigger: &TriggerRow| trigger.kind == SourceKind::After && !trigger.is_paused;
     if ends && run.origin != RunOrigin::Evaluation && state.triggers.values().any(waits) {
-        let at = run.ended_at.clone().unwrap_or_else(|| now.to_owned());
+        let at = run.ended_at.unwrap_or(now);
         let end = EndedRun { run: run.id.clone(), event: run.last_event, state: run.life.state, at };
         state.ends.entry(run.id.clone()).or_insert(end);
     }
 }
 
 /// Adds a firing with its keys.
-fn add(state: &mut State, new: &NewFiring, now: &str) -> Added {
+fn add(state: &mut State, new: &NewFiring, now: Timestamp) -> Added {
     let place = |key: &String| (new.trigger.clone(), key.clone());
     if let Some(known) = state.firing_keys.get(&place(&new.key)) {
         return Added::Known(*known);
@@ -70,7 +71,7 @@ fn add(state: &mut State, new: &NewFiring, now: &str) -> Added {
     let firing = Firing {
         id,
         trigger: new.trigger.clone(),
-        at: new.at.clone(),
+        at: new.at,
         cause: new.cause.clone(),
         digest: new.digest.clone(),
         payload: if is_skipped { String::new() } else { new.payload.clone() },
@@ -79,13 +80,13 @@ fn add(state: &mut State, new: &NewFiring, now: &str) -> Added {
         group: None,
         run: None,
         reason: new.skipped.clone(),
-        decided_at: is_skipped.then(|| now.to_owned()),
+        decided_at: is_skipped.then_some(now),
     };
     state.firings.insert(id, StoredFiring { firing, is_open: false });
     Added::New(id)
 }
 
-fn decide(state: &mut State, id: i64, decision: &FiringDecision, at: &str) -> bool {
+fn decide(state: &mut State, id: i64, decision: &FiringDecision, at: Timestamp) -> bool {
     let pending = state.firings.get_mut(&id).filter(|stored| stored.firing.state == FiringState::Pending);
     let Some(StoredFiring { firing, .. }) = pending else { return false };
     let (end, reason) = match decision {
@@ -98,7 +99,7 @@ fn decide(state: &mut State, id: i64, decision: &FiringDecision, at: &str) -> bo
     };
     firing.state = end;
     firing.reason = Some(reason.clone());
-    firing.decided_at = Some(at.to_owned());
+    firing.decided_at = Some(at);
     firing.payload.clear();
     true
 }
@@ -159,7 +160,7 @@ impl TriggerStore for MemoryStore {
             row.mark.clone_from(&step.mark);
             row.version += 1;
             for new in firings {
-                add(state, new, &now);
+                add(state, new, now);
             }
             Some(())
         })?;
@@ -168,7 +169,7 @@ impl TriggerStore for MemoryStore {
 
     async fn add_firing(&self, firing: &NewFiring) -> Result<Added, StoreError> {
         let now = self.now();
-        self.call(|state| add(state, firing, &now))
+        self.call(|state| add(state, firing, now))
     }
 
     async fn pending_firings(&self, after: i64, limit: u32) -> Result<Vec<Firing>, StoreError> {
@@ -178,7 +179,12 @@ impl TriggerStore for MemoryStore {
         })
     }
 
-    async fn decide_firing(&self, id: i64, decision: &FiringDecision, at: &str) -> Result<bool, StoreError> {
+    async fn decide_firing(
+        &self,
+        id: i64,
+        decision: &FiringDecision,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
         self.call(|state| decide(state, id, decision, at))
     }
 
@@ -230,7 +236,7 @@ impl TriggerStore for MemoryStore {
     async fn ended_runs(&self, limit: u32) -> Result<Vec<EndedRun>, StoreError> {
         self.call(|state| {
             let mut ends: Vec<EndedRun> = state.ends.values().cloned().collect();
-            ends.sort_by_key(|end| (end.at.clone(), end.run.clone()));
+            ends.sort_by_key(|end| (end.at, end.run.clone()));
             first(ends, limit)
         })
     }
@@ -241,18 +247,18 @@ impl TriggerStore for MemoryStore {
             state.ends.get(&end.run).filter(|known| known.event == end.event)?;
             state.ends.remove(&end.run);
             for new in firings {
-                add(state, new, &now);
+                add(state, new, now);
             }
             Some(())
         })?;
         Ok(consumed.is_some())
     }
 
-    async fn remove_firings(&self, before: &str) -> Result<u64, StoreError> {
+    async fn remove_firings(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.call(|state| {
             let is_old = |stored: &StoredFiring| {
                 let firing = &stored.firing;
-                firing.at.as_str() < before && firing.state != FiringState::Pending && !stored.is_open
+                firing.at < before && firing.state != FiringState::Pending && !stored.is_open
             };
             let known = state.firings.len();
             state.firings.retain(|_, stored| !is_old(stored));

@@ -182,7 +182,7 @@ fn message(review: &Review, kind: NoticeKind) -> String {
     let (phase, deadline) = (&review.phase, review.deadline);
     let team = match &review.title {
         Some(title) => format!("{title} ({})", review.team),
-        None => review.team.clone(),
+        None => review.team.to_string(),
     };
     match kind {
         NoticeKind::Request => format!("{team}: phase `{phase}` asks for your review, until {deadline}"),

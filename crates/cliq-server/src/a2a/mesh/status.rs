@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use cliq_protocol::Timestamp;
 use cliq_supervisor::internals::clock;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -27,9 +28,11 @@ pub(crate) struct MeshStatus {
     /// Whether it was joined.
     pub(crate) state: MeshState,
     /// Since when, UTC.
-    pub(crate) since: String,
+    #[schema(value_type = String)]
+    pub(crate) since: Timestamp,
     /// When the server registers again, UTC.
-    pub(crate) next: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(crate) next: Option<Timestamp>,
     /// Why the last attempt failed.
     pub(crate) reason: Option<String>,
 }

@@ -1,8 +1,9 @@
-//! Consequence of a delivery attempt. Pure: time comes in as text and durations.
+//! Consequence of a delivery attempt. Pure: time comes in as a value.
 
 use std::time::Duration;
 
 use cliq_model::{PushRow, PushState};
+use cliq_protocol::Timestamp;
 
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -28,16 +29,8 @@ pub(super) fn pause(n: i64) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
 }
 
-/// The receiver after an attempt. `now` is the time, `later` the time after the pause, `is_last` whether the update ended the task,
-/// `has_failed_for` how long deliveries fail.
-pub(super) fn after(
-    mut push: PushRow,
-    attempt: Attempt,
-    is_last: bool,
-    now: &str,
-    later: impl FnOnce(Duration) -> String,
-    has_failed_for: Duration,
-) -> PushRow {
+/// Returns the receiver after an attempt at `now`. `is_last` is whether the update ended the task.
+pub(super) fn after(mut push: PushRow, attempt: Attempt, is_last: bool, now: Timestamp) -> PushRow {
     match attempt {
         Attempt::Delivered => {
             push.part += 1;
@@ -50,10 +43,10 @@ pub(super) fn after(
         }
         Attempt::Failed(reason) => {
             push.attempts += 1;
-            push.failing_since.get_or_insert_with(|| now.to_owned());
+            let since = *push.failing_since.get_or_insert(now);
             push.reason = Some(reason);
-            push.next_at = later(pause(push.attempts));
-            if has_failed_for >= PATIENCE {
+            push.next_at = now.after(pause(push.attempts));
+            if now.since(since) >= PATIENCE {
                 push.state = PushState::Dead;
             }
         }
@@ -85,7 +78,7 @@ mod tests {
             state: PushState::Active,
             attempts: 0,
             failing_since: None,
-            next_at: String::new(),
+            next_at: Timestamp::UNIX_EPOCH,
             reason: None,
             version: 1,
         }
@@ -102,20 +95,21 @@ mod tests {
         /// A receiver moves on by one update for each success, and never otherwise; it stops only at the end, by 410 or after a day.
         #[test]
         fn receiver_advances_only_by_successes(attempts in proptest::collection::vec((0..3_u8, 0..90_000_u64), 1..60)) {
-            let mut push = push();
-            for (kind, failing) in attempts {
+            let (mut push, mut now) = (push(), Timestamp::UNIX_EPOCH);
+            for (kind, pause) in attempts {
+                now = now.after(Duration::from_secs(pause));
                 let before = push.clone();
                 let attempt = match kind {
                     0 => Attempt::Delivered,
                     1 => Attempt::Failed("500".into()),
                     _ => Attempt::Gone("410".into()),
                 };
-                push = after(push, attempt.clone(), false, "now", |pause| pause.as_secs().to_string(), Duration::from_secs(failing));
+                push = after(push, attempt.clone(), false, now);
                 prop_assert_eq!(push.part - before.part, i64::from(attempt == Attempt::Delivered));
                 prop_assert_eq!(push.event, before.event);
                 let dies = match attempt {
                     Attempt::Delivered => false,
-                    Attempt::Failed(_) => failing >= 86_400,
+                    Attempt::Failed(_) => before.failing_since.is_some_and(|since| now.since(since) >= PATIENCE),
                     Attempt::Gone(_) => true,
                 };
                 prop_assert_eq!(push.state == PushState::Dead, dies);
@@ -127,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_last_update_ends_it() {
-        let done = after(push(), Attempt::Delivered, true, "now", |_| String::new(), Duration::ZERO);
+        let done = after(push(), Attempt::Delivered, true, Timestamp::UNIX_EPOCH);
         assert_eq!(done.state, PushState::Done);
     }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn deliver(app: Arc<App>) {
                 }
             }
         }
-        match app.tasks.due_pushes(&clock::now(), BATCH).await {
+        match app.tasks.due_pushes(clock::now(), BATCH).await {
             Ok(due) => {
                 for push in due {
                     let key = (push.task_id.clone(), push.id.clone());
@@ -100,7 +100,7 @@ async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), S
     else {
         return Ok(());
     };
-    let context = context_of(app, run.id.as_str(), &run.team, &task.context_id);
+    let context = context_of(app, run.id.as_str(), run.team.as_str(), &task.context_id);
     loop {
         let rows = app.core.runs.run_events(&push.task_id, push.event, PAGE).await?;
         if rows.is_empty() {
@@ -131,13 +131,10 @@ async fn deliver_to(app: &App, guard: &Guard, mut push: PushRow) -> Result<(), S
 
 fn step(push: PushRow, attempt: Attempt, is_last: bool) -> PushRow {
     let now = clock::now();
-    let since = push.failing_since.as_deref().and_then(clock::millis);
-    let failing = since.zip(clock::millis(&now)).and_then(|(since, now)| u64::try_from(now - since).ok());
-    let failing = Duration::from_millis(failing.unwrap_or(0));
     if let Attempt::Failed(reason) | Attempt::Gone(reason) = &attempt {
         tracing::info!(task = %push.task_id, receiver = push.id, attempts = push.attempts + 1, reason, "a push notification was not taken");
     }
-    let push = after(push, attempt, is_last, &now, clock::after, failing);
+    let push = after(push, attempt, is_last, now);
     if push.state == PushState::Dead {
         let reason = push.reason.as_deref().unwrap_or_default();
         tracing::warn!(task = %push.task_id, receiver = push.id, reason, "a receiver of push notifications is given up");

@@ -52,7 +52,7 @@ pub(crate) async fn begin(State(app): State<Arc<App>>) -> Result<Response, PageE
         verifier: beginning.verifier,
         expires_at: clock::after(ATTEMPT),
     };
-    app.core.sign_ins.add_sign_in(&attempt, &clock::now()).await?;
+    app.core.sign_ins.add_sign_in(&attempt, clock::now()).await?;
     let (secure, age) = (secure(&app), ATTEMPT.as_secs());
     let cookie = format!(
         "{COOKIE}={}; HttpOnly; SameSite=Lax; Path=/signin/oidc; Max-Age={age}{secure}",
