@@ -7,8 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use cliq_acp::client::{
-    Client, Direction, Failure, Host, Origin, Outcome, PermissionDecision, PermissionReply,
-    PermissionRequest, QuestionDecision, QuestionReply, QuestionRequest, SessionRequest, Update,
+    AgentExit, Client, Direction, Failure, Host, Limits, Origin, Outcome, PermissionDecision,
+    PermissionReply, PermissionRequest, QuestionDecision, QuestionReply, QuestionRequest, SessionRequest,
+    Update,
 };
 use cliq_acp::schema::ContentBlock;
 use serde_json::{Map, Value};
@@ -138,6 +139,29 @@ fn dropped_sessions_and_futures_leave_no_process() {
         assert_eq!(report.outcome, Outcome::Failed(Failure::Busy));
     });
     assert!(marks.iter().all(|mark| !is_left(mark)));
+}
+
+#[test]
+fn agents_end_by_the_end_of_input_then_by_signals() {
+    for (case, exit) in [
+        ("good", AgentExit::Code(0)),
+        ("ignores-the-end-of-input", AgentExit::Signal(15)),
+        ("ignores-every-end", AgentExit::Signal(9)),
+    ] {
+        let mark = mark(case);
+        let limits = Limits {
+            close: Duration::from_secs(if case == "good" { 60 } else { 0 }),
+            terminate: Duration::from_secs(if case == "ignores-every-end" { 0 } else { 60 }),
+            ..Limits::default()
+        };
+        let ended = run(async {
+            let mut caller = Caller::default();
+            let client = Client::new(agent(case, &mark), request()).with_limits(limits);
+            client.start(&mut caller).await.unwrap().end(&mut caller).await
+        });
+        assert_eq!(ended, exit, "{case}");
+        assert!(!is_left(&mark), "{case}");
+    }
 }
 
 #[test]

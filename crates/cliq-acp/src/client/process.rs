@@ -5,8 +5,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -118,7 +118,9 @@ impl Process {
         }
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         let marked = kill_marked(&self.mark);
-        let _ = self.child.wait();
+        if let Ok(status) = self.child.wait() {
+            self.exit = self.exit.or(Some(exit_of(status)));
+        }
         self.is_gone = true;
         marked
     }
@@ -178,6 +180,13 @@ fn marked(entry: &str) -> Vec<Pid> {
         })
         .filter_map(Pid::from_raw)
         .collect()
+}
+
+fn exit_of(status: ExitStatus) -> AgentExit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => AgentExit::Code(code),
+        (None, signal) => AgentExit::Signal(signal.unwrap_or(0)),
+    }
 }
 
 /// Returns the end of a process that has exited, without reaping it.
