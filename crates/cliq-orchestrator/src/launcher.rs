@@ -119,7 +119,26 @@ impl LaunchError {
     }
 }
 
-/// Starts jobs.
+/// Starts jobs. A launcher of another program decides where a job runs.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use cliq_orchestrator::{Job, LaunchError, Launcher, ProcessLauncher, Running};
+///
+/// /// Launcher of plain processes with a lower priority.
+/// #[derive(Debug)]
+/// struct Nice;
+///
+/// #[async_trait]
+/// impl Launcher for Nice {
+///     async fn launch(&self, job: &Job) -> Result<Box<dyn Running>, LaunchError> {
+///         let mut nice = job.clone();
+///         nice.args.insert(0, nice.program);
+///         nice.program = "nice".to_owned();
+///         ProcessLauncher.launch(&nice).await
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Launcher: Send + Sync {
     /// A run begins that has this many jobs, more where gates send work back. For launchers that prepare for them.

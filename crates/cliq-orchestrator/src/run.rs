@@ -70,6 +70,20 @@ pub enum ResumeError {
 }
 
 /// A run under way. Dropping it does not stop it; [`Run::cancel`] does.
+///
+/// ```no_run
+/// # async fn example(plan: cliq_orchestrator::RunPlan) -> Result<(), cliq_orchestrator::StartError> {
+/// use cliq_orchestrator::Run;
+///
+/// // Agents inherit the environment of this process; here it has every variable that they need.
+/// let mut run = Run::start(plan, &|_variable| true)?;
+/// while let Some(record) = run.next().await {
+///     println!("{} {}", record.ts, record.event.describe());
+/// }
+/// let view = run.finish().await;
+/// println!("completed: {}", view.completed());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Run {
     id: RunId,

@@ -20,11 +20,27 @@ pub enum Role {
 
 /// Options of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Role of the agent.
     pub role: Role,
     /// Deadline for each message.
     pub timeout: Duration,
+}
+
+impl Options {
+    /// Returns the options for an agent of a role, with 30 seconds for each message.
+    #[must_use]
+    pub fn new(role: Role) -> Self {
+        Self { role, ..Self::default() }
+    }
+
+    /// Sets the deadline for each message.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
 }
 
 impl Default for Options {
@@ -60,6 +76,17 @@ pub struct Report {
 }
 
 /// Checks the agent that `command` (a program and its arguments) starts.
+///
+/// ```no_run
+/// use cliq_sdk::conformance::{Options, Role, check};
+///
+/// let report = check(&["./my-gate".to_owned()], Options::new(Role::Gate))?;
+/// for finding in report.findings.iter().filter(|finding| !finding.kept) {
+///     println!("{}: {}", finding.rule, finding.detail);
+/// }
+/// assert!(report.conforms);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// The kit itself cannot write its temporary files. An agent that cannot be started is a finding.

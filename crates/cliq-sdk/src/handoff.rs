@@ -4,6 +4,14 @@ use cliq_protocol::{Envelope, Limited, Object, PhaseName};
 use serde_json::Value;
 
 /// Something to hand over: a text for people and models, data for programs, or both.
+///
+/// ```
+/// use cliq_sdk::Handoff;
+/// use serde_json::json;
+///
+/// let handoff = Handoff::text("Two files have no tests.").with_data(json!({ "files": ["a.rs", "b.rs"] }));
+/// assert_ne!(handoff, Handoff::text("Two files have no tests."));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Handoff {
     pub(crate) text: Option<String>,

@@ -58,6 +58,7 @@ pub enum SdkError {
 /// not tried again by itself.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct LimitReached {
     /// Description for people, with the setting that raises the limit.
     pub message: String,
@@ -66,6 +67,12 @@ pub struct LimitReached {
 }
 
 impl LimitReached {
+    /// Returns the error of a limit. `message` is for people, with the setting that raises the limit.
+    #[must_use]
+    pub fn new(message: impl Into<String>, limited: Limited) -> Self {
+        Self { message: message.into(), limited }
+    }
+
     /// Finds a reached limit in an error and its sources.
     #[must_use]
     pub fn of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
@@ -140,6 +147,16 @@ fn is_answered(path: &Utf8Path) -> bool {
 
 /// A dispatch that was accepted: `ok` is written. Dropping it before it is finished reports an error, so that neither an
 /// early return nor a panic goes unsaid.
+///
+/// ```no_run
+/// use cliq_sdk::Session;
+///
+/// // Without handlers: the program decides when to read the message and when to report.
+/// let session = Session::accept()?;
+/// session.reporter().progress("working")?;
+/// session.complete(Some(serde_json::json!({ "files": 3 })))?;
+/// # Ok::<(), cliq_sdk::SdkError>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     message: AgentMessage,

@@ -115,7 +115,7 @@ fn reached_limit_is_reported_and_marks_the_handoff() {
     let agent = Agent::new().standard(|ctx| {
         let limited = Limited::new("max_turns", 3);
         ctx.send(&Handoff::text("Half of it.").with_limited(limited.clone()))?;
-        Err(LimitReached { message: "stopped at max_turns (3)".into(), limited }.into())
+        Err(LimitReached::new("stopped at max_turns (3)", limited).into())
     });
     assert!(!agent.answer(stage.message(PhaseKind::Standard)).unwrap());
     let ChannelBody::Error { error, limited, .. } = stage.end() else { panic!("an error") };

@@ -31,6 +31,19 @@ impl Default for Options {
 }
 
 /// Signals, plans, runs and tokens in a database. Clones share its connections.
+///
+/// ```
+/// use cliq_store::{Location, SqlStore};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let home = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let store = SqlStore::open(&Location::choose(None, home)?).await?;
+/// assert_eq!(store.location().to_string(), format!("{home}/cliq.db"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SqlStore {
     pub(crate) inner: Arc<Inner>,

@@ -36,7 +36,7 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
                 CheckRole::Standard => Role::Standard,
                 CheckRole::Gate => Role::Gate,
             };
-            check(&command, Options { role, timeout: Duration::from_secs(timeout) }, json)
+            check(&command, Options::new(role).with_timeout(Duration::from_secs(timeout)), json)
         }
     }
 }

@@ -162,7 +162,7 @@ impl Cli {
             }
             ProgramEnd::Limit { limited, .. } => {
                 progress.fail(message.clone());
-                let reached = LimitReached { message, limited };
+                let reached = LimitReached::new(message, limited);
                 return Ok(Ended::Limited { partial: text, reached });
             }
             ProgramEnd::Failure { .. }

@@ -68,7 +68,7 @@ impl ModelLoop<'_> {
                 Step::Limited { limit, partial } => {
                     let message = limits::message(limit, self.agent, self.is_gate);
                     self.fail(&message, None)?;
-                    let reached = LimitReached { message, limited: limit.limited() };
+                    let reached = LimitReached::new(message, limit.limited());
                     return Ok(Ended::Limited { partial, reached });
                 }
                 Step::Fail(failure) => return Err(self.fail(&failure.to_string(), None)?),

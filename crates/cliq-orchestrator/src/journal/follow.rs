@@ -11,6 +11,20 @@ use super::{JournalError, decode_lines};
 use crate::events::Record;
 
 /// Follows a project's journal: gives each event once, as it comes.
+///
+/// ```
+/// use cliq_orchestrator::{JournalFollower, JournalUpdate};
+///
+/// # let place = tempfile::tempdir()?;
+/// # let workspace = camino::Utf8Path::from_path(place.path()).ok_or("not UTF-8")?;
+/// let mut follower = JournalFollower::new(&workspace.join(".cliq/journal.jsonl"));
+/// match follower.read()? {
+///     // `Afresh`: another run has begun since.
+///     JournalUpdate::More(records) | JournalUpdate::Afresh(records) => println!("{} events", records.len()),
+///     _ => println!("nothing new"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct JournalFollower {
     path: Utf8PathBuf,

@@ -86,6 +86,18 @@ pub fn accepts_steering(workflow: &ValidatedWorkflow, phase: &PhaseName) -> Resu
 /// An orchestrator that works records the message. If there is none, as for a parked run, this process does. A message with a known id
 /// and the same text is accepted again without an effect.
 ///
+/// ```no_run
+/// use cliq_orchestrator::{CliqDir, steer};
+/// use cliq_protocol::NewSteering;
+///
+/// let dir = CliqDir::open("/home/ada/shop".into())?;
+/// let id = "0197e2c1-0000-7000-8000-000000000000".parse()?;
+/// let message = NewSteering::new("m1", "ada", "Keep the old API.", None)?;
+/// let receipt = steer(&dir, &id, message)?;
+/// println!("recorded: {}", receipt.is_recorded);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// Returns an error if the run has ended or takes no such message, or a file cannot be written.
 pub fn steer(dir: &CliqDir, run_id: &RunId, new: NewSteering) -> Result<SteeringReceipt, SteerError> {
