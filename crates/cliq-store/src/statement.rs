@@ -92,6 +92,7 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Row {
     Sqlite(SqliteRow),
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "nothing makes such rows"))]
     Postgres(PostgresRow),
 }
 
