@@ -10,6 +10,7 @@ mod builder;
 mod catalog;
 mod cli;
 mod code;
+mod conversation;
 mod display;
 #[cfg(feature = "http")]
 mod images;
@@ -18,6 +19,7 @@ mod meter;
 mod model_loop;
 mod open;
 mod probe;
+mod program;
 mod prompt;
 mod reply;
 mod thoughts;
@@ -25,8 +27,7 @@ mod thoughts;
 use std::time::{Duration, Instant};
 
 use cliq_sdk::{
-    Completion, GateContext, Handoff, LimitReached, PhaseContext, StandardContext, Steering, SteeringMessage,
-    Usage,
+    Completion, GateContext, Handoff, LimitReached, PhaseContext, StandardContext, SteeringMessage, Usage,
 };
 use cliq_settings::Environment;
 use serde_json::{Value, json};
@@ -36,12 +37,10 @@ use crate::AnyError;
 pub(crate) use builder::Builder;
 pub(crate) use catalog::usable;
 pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
-use cli::{Cli, Recorder};
-use display::Display;
-use meter::Meter;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
 pub use probe::{ServerProbe, ServerState, probes};
+use program::Program;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
@@ -49,38 +48,8 @@ pub(crate) use reply::Reply;
 /// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);
 
-/// A conversation with a vendor's program, which keeps no history: what was asked and answered, beginning and ending with a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Conversation {
-    /// The first question, and then answers and questions in turn.
-    pub(crate) turns: Vec<String>,
-}
-
-impl Conversation {
-    fn new(question: String) -> Self {
-        Self { turns: vec![question] }
-    }
-
-    fn again(&mut self, answer: String, question: String) {
-        self.turns.extend([answer, question]);
-    }
-
-    /// The whole conversation as one question.
-    pub(crate) fn as_one(&self) -> String {
-        let mut text = String::new();
-        for (n, turn) in self.turns.iter().enumerate() {
-            if n > 0 {
-                text.push_str(if n % 2 == 1 {
-                    "\n\n## Your Last Answer\n\n"
-                } else {
-                    "\n\n## About Your Last Answer\n\n"
-                });
-            }
-            text.push_str(turn);
-        }
-        text
-    }
-}
+/// Renders the prompt of an activation in a form.
+type Render<'r> = &'r dyn Fn(&prompt::Form<'_>) -> Result<prompt::Prompt, AnyError>;
 
 /// End of the work on an answer.
 enum Ended {
@@ -101,16 +70,6 @@ enum Worker<'a> {
     Program(Box<Program<'a>>),
 }
 
-/// Program of a vendor that works on one activation.
-struct Program<'a> {
-    program: Cli,
-    conversation: Conversation,
-    display: Display<'a>,
-    meter: Meter<'a>,
-    steering: Steering,
-    recorder: Recorder,
-}
-
 impl Worker<'_> {
     /// Works until there is an answer, or a limit is reached.
     fn answer(&mut self) -> Result<Ended, AnyError> {
@@ -126,10 +85,7 @@ impl Worker<'_> {
         match self {
             #[cfg(feature = "http")]
             Self::Api(model) => model.again(question),
-            Self::Program(program) => {
-                program.conversation.again(answer, question);
-                Ok(())
-            }
+            Self::Program(program) => program.again(answer, question),
         }
     }
 
@@ -138,32 +94,7 @@ impl Worker<'_> {
         match self {
             #[cfg(feature = "http")]
             Self::Api(model) => model.total(),
-            Self::Program(program) => program.meter.total(),
-        }
-    }
-}
-
-impl Program<'_> {
-    /// Returns the answer, or what the program had when it reached a limit. Asks again as long as steering messages arrived while the
-    /// program worked.
-    fn answer(&mut self) -> Result<Ended, AnyError> {
-        loop {
-            let Self { program, conversation, display, meter, steering, recorder } = self;
-            let ended = program.ask(conversation, display, meter, steering, recorder)?;
-            display.finish();
-            let answer = match ended {
-                Ended::Answer(answer) => answer,
-                Ended::Limited { .. } => return Ok(ended),
-            };
-            let mut messages = Vec::new();
-            while let Some(message) = steering.try_next()? {
-                messages.push(message);
-            }
-            if messages.is_empty() {
-                self.recorder.end(&answer)?;
-                return Ok(Ended::Answer(answer));
-            }
-            self.conversation.again(answer, prompt::guidance(&messages));
+            Self::Program(program) => program.total(),
         }
     }
 }
@@ -172,7 +103,7 @@ impl Program<'_> {
 fn open<'a>(
     ctx: &'a PhaseContext,
     environment: &Environment,
-    render: &dyn Fn(&prompt::Form<'_>) -> Result<String, AnyError>,
+    render: Render<'_>,
     rejected: Option<String>,
 ) -> Result<Worker<'a>, AnyError> {
     let name = ctx.phase().agent.as_str();
@@ -180,28 +111,15 @@ fn open<'a>(
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
     match open::open(agent, &settings, environment, ctx)? {
         open::Opened::Program(program) => {
-            let form = prompt::Form {
-                steering: &ctx.dispatch().steering,
-                rejected: rejected.is_some(),
-                has_tools: false,
-            };
-            let recorder = Recorder::new(ctx, program.model.as_deref())?;
-            Ok(Worker::Program(Box::new(Program {
-                recorder,
-                program: *program,
-                conversation: Conversation::new(render(&form)?),
-                display: Display::new(ctx.reporter()),
-                meter: Meter::new(ctx.reporter()),
-                // The prompt contains those of the dispatch message.
-                steering: ctx.steering().live_only(),
-            })))
+            let program = Program::open(*program, ctx, render, rejected.as_ref())?;
+            Ok(Worker::Program(Box::new(program)))
         }
         #[cfg(feature = "http")]
         open::Opened::Api(access) => {
             let has_tools = model_loop::tools_of(agent, &settings, ctx).built_in().next().is_some();
-            let render = |steering: &[SteeringMessage]| {
+            let render = |steering: &[SteeringMessage], scope: prompt::Scope<'_>| {
                 // A loop asks about a rejected answer in its conversation.
-                render(&prompt::Form { steering, rejected: false, has_tools })
+                render(&prompt::Form { steering, rejected: false, has_tools, scope })
             };
             let prompt = model_loop::Prompt { render: &render, again: rejected };
             let model = ModelLoop::open(agent, *access, &settings, environment, ctx, &prompt)?;

@@ -87,6 +87,8 @@ pub struct Loop {
     has_learned: bool,
     /// Steering messages that a summary must not lose.
     guidance: Vec<String>,
+    /// Feedback of the present activation, which a summary must not lose.
+    feedback: Option<String>,
 }
 
 /// Purpose of the next reply.
@@ -175,6 +177,7 @@ impl Loop {
             tokens_per_byte: context::FIRST_RATIO,
             has_learned: false,
             guidance: Vec::new(),
+            feedback: None,
         }
     }
 
@@ -220,7 +223,7 @@ impl Loop {
             self.spent.add(usage);
         }
         match body {
-            TranscriptBody::Start(_) | TranscriptBody::End { .. } => {}
+            TranscriptBody::Start(_) | TranscriptBody::Notice { .. } | TranscriptBody::End { .. } => {}
             TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {
                 self.add_message(text, *origin, images);
             }
@@ -329,9 +332,26 @@ impl Loop {
             }
             Some(Origin::Steering) => self.guidance.push(text.to_owned()),
             Some(Origin::Resume) => self.resume(),
+            Some(Origin::Feedback) => self.begin_turn(text),
             Some(Origin::Task | Origin::Retry | Origin::Continue) | None => {}
         }
         self.push(Turn::User { text: text.to_owned(), images: images.to_vec() });
+    }
+
+    /// Begins the work on feedback, in the same conversation. Limits of replies hold for each activation.
+    fn begin_turn(&mut self, feedback: &str) {
+        self.stage = Stage::Work;
+        self.failure = None;
+        self.is_ended = false;
+        self.replies = 0;
+        (self.useless, self.cuts) = (0, 0);
+        self.parts.clear();
+        self.owed = Owed::Nothing;
+        self.repetition = Repetition::default();
+        self.last_text.clear();
+        (self.too_long, self.stale_thinking) = (0, 0);
+        // Earlier feedback was answered.
+        self.feedback = Some(feedback.to_owned());
     }
 
     /// Begins anew after a limit or a failure, in the same conversation.

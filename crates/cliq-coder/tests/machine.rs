@@ -220,3 +220,37 @@ fn a_budget_ends_the_loop_before_the_next_reply() {
     let limit = Limit::Tokens(1_000);
     assert!(matches!(agent.next(), Step::Limited { limit: reached, .. } if reached == limit));
 }
+
+#[test]
+fn feedback_continues_the_conversation_with_limits_of_its_own() {
+    let answer = |text: &str| {
+        [message(Role::Assistant, text, None), TranscriptBody::Usage(ReplyUsage::default())]
+    };
+    let mut agent = Loop::new(Limits { max_turns: 2, has_tools: true, ..Limits::default() });
+    agent.apply(&message(Role::User, "The task.", Some(Origin::Task)));
+    answer("Done.").iter().for_each(|body| agent.apply(body));
+    assert_eq!(agent.next(), Step::Answer("Done.".to_owned()));
+    agent.apply(&TranscriptBody::End { text: "Done.".to_owned() });
+    agent.apply(&message(Role::User, "Mend it.", Some(Origin::Feedback)));
+    assert_eq!(agent.next(), Step::Ask { may_call: true }, "the limit of replies holds for each activation");
+    assert_eq!((agent.turns().len(), agent.replies()), (3, 0));
+    answer("Mended.").iter().for_each(|body| agent.apply(body));
+    assert_eq!(agent.next(), Step::Answer("Mended.".to_owned()));
+}
+
+#[test]
+fn summary_keeps_the_feedback() {
+    let mut agent = Loop::new(Limits { has_tools: true, ..Limits::default() });
+    agent.apply(&message(Role::User, "The task.", Some(Origin::Task)));
+    for (feedback, answer) in [("First feedback.", "A"), ("Second feedback.", "B")] {
+        agent.apply(&message(Role::User, feedback, Some(Origin::Feedback)));
+        agent.apply(&message(Role::Assistant, answer, None));
+        agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
+    }
+    agent.apply(&message(Role::User, "Summarize.", Some(Origin::Summary)));
+    agent.apply(&message(Role::Assistant, "What I did.", None));
+    agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
+    let [_, Turn::User { text, .. }] = agent.turns() else { panic!("{:?}", agent.turns()) };
+    assert!(text.contains("What I did.") && text.contains("Second feedback."), "{text}");
+    assert!(!text.contains("First feedback."), "{text}");
+}

@@ -229,6 +229,18 @@ impl CliqDir {
         self.transcripts().join(format!("{phase}.{activation}.jsonl"))
     }
 
+    /// Directory of the records of conversations with model agents.
+    #[must_use]
+    pub fn conversations(&self) -> Utf8PathBuf {
+        self.root.join("conversations")
+    }
+
+    /// Record of the conversation in the transcript with these numbers.
+    #[must_use]
+    pub fn conversation(&self, phase: &PhaseName, activation: u32) -> Utf8PathBuf {
+        self.conversations().join(format!("{phase}.{activation}.json"))
+    }
+
     /// Dispatch messages as they were sent.
     #[must_use]
     pub fn messages(&self) -> Utf8PathBuf {

@@ -23,6 +23,15 @@ pub trait Checkpoints: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Returns the reason for people. The run goes on without the checkpoint.
     fn take(&self, of: &CheckpointOf) -> Result<(), String>;
+
+    /// Returns the paths that an activation changed, sorted. `None` if there are no checkpoints around it. Blocks.
+    ///
+    /// # Errors
+    /// Returns the reason for people. The run goes on without the list.
+    fn changed(&self, of: &CheckpointOf) -> Result<Option<Vec<String>>, String> {
+        let _ = of;
+        Ok(None)
+    }
 }
 
 /// Whether phases of a kind may write to the workspace.

@@ -144,6 +144,8 @@ pub enum Effect {
         rejected: Option<String>,
         /// First of the interrupted activations that this one continues. `None` for gates: an evaluation keeps its number.
         continues: Option<u32>,
+        /// Last activation of the phase that completed since it was reset, if there is one. Gates number their evaluations instead.
+        previous: Option<u32>,
     },
     /// Run the commands of a gate or exec phase.
     RunCommands {

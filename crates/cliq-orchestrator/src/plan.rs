@@ -344,6 +344,11 @@ impl RunPlan {
             });
             return;
         };
+        if !phase.conversation.is_fresh() && phase.agent.is_some() && !command.uses_model {
+            problems.push(format!(
+                "phase `{name}` has `conversation: continue`, and its agent `{agent}` has no conversation to continue: remove it, or choose a model agent"
+            ));
+        }
         for variable in command.needs_env.iter().filter(|variable| !has_env(variable)) {
             problems.push(format!(
                 "agent `{agent}` of phase `{name}` needs the environment variable {variable}: set it and run again"

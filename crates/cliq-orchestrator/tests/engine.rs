@@ -391,3 +391,27 @@ fn open_review_leaves_its_place_to_others() {
     pipeline.step(idle(id("ask"), 5));
     assert!(pipeline.state(id("beside")).is_working());
 }
+
+#[test]
+fn work_that_is_sent_back_has_its_last_completed_activation() {
+    let (mut pipeline, id) = pipeline(GATE);
+    let first = started(&mut pipeline, Limits::default());
+    let of = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| match effect {
+            Effect::RunAgent { iteration, continues, previous, .. } => {
+                Some((*iteration, *continues, *previous))
+            }
+            _ => None,
+        })
+    };
+    assert_eq!(of(&first), Some((1, None, None)));
+    pipeline.step(done(id("work")));
+    pipeline.step(commands(id("gate"), &[("c", false)]));
+    assert_eq!(of(&pipeline.step(verdict(id("gate"), "ROUTE"))), Some((2, None, Some(1))));
+    // The orchestrator dies: the same work goes on.
+    pipeline.step(Input::Interrupt);
+    assert_eq!(of(&resumed(&mut pipeline, None)), Some((3, Some(2), Some(1))));
+    pipeline.step(Input::Interrupt);
+    // A phase that is run again by a person has never run.
+    assert_eq!(of(&resumed(&mut pipeline, Some(id("work")))), Some((4, None, None)));
+}

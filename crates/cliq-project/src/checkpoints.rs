@@ -32,6 +32,23 @@ impl Checkpoints for ProjectCheckpoints {
             if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
         taken.map(drop).and(pruned).map_err(|error| error.to_string())
     }
+
+    fn changed(&self, of: &CheckpointOf) -> Result<Option<Vec<String>>, String> {
+        let (run, phase) = (of.run_id.to_string(), of.phase.to_string());
+        let all = self.store.list().map_err(|error| error.to_string())?;
+        let at = |moment| {
+            all.iter().rev().find(|checkpoint| {
+                let label = &checkpoint.label;
+                (&label.run, &label.phase, label.activation, label.moment)
+                    == (&run, &phase, of.activation, moment)
+            })
+        };
+        let (Some(from), Some(to)) = (at(Moment::Before), at(Moment::After)) else { return Ok(None) };
+        let changes = self.store.changes(from, to).map_err(|error| error.to_string())?;
+        let mut paths: Vec<String> = changes.into_iter().map(|change| change.path).collect();
+        paths.sort();
+        Ok(Some(paths))
+    }
 }
 
 /// Checkpoints before and after an activation, or around a whole run.

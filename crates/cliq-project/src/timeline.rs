@@ -6,10 +6,13 @@ use cliq_orchestrator::internals::SteeringLedger;
 use cliq_orchestrator::{
     DecisionKind, Journal, PhaseStatus, PhaseView, Record, RunEvent, RunView, UsageSummary,
 };
-use cliq_protocol::{CommandEnd, CommandResult, Outcome, PhaseKind, Timestamp, WireTime};
+use cliq_protocol::{CommandEnd, CommandResult, ConversationRecord, Outcome, PhaseKind, Timestamp, WireTime};
 use serde::Serialize;
 
 use crate::history::RecordedRun;
+
+/// Maximum size of the record of a conversation, in bytes.
+const MAX_CONVERSATION: u64 = 4 << 20;
 
 /// The timeline of a run: the document of `cliq explain --json`.
 #[derive(Debug, Serialize)]
@@ -108,7 +111,11 @@ impl RecordedRun {
         let mut steps = Vec::new();
         for record in &journal.records {
             view.apply(record);
-            steps.extend(step(record, &view));
+            let conversation = conversation(record, &view, place);
+            steps.extend(step(record, &view).map(|step| match conversation {
+                Some(conversation) => Step { text: format!("{}; {conversation}", step.text), ..step },
+                None => step,
+            }));
         }
         let status = match (&view.status, self.running) {
             (Some(status), _) => status.clone(),
@@ -155,6 +162,25 @@ pub fn duration(millis: i64) -> String {
         10..=59 => format!("{seconds}s"),
         60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Returns how an activation stands to the conversation of an earlier one, if it has one. Only the last run has the records.
+fn conversation(record: &Record, view: &RunView, place: &Utf8Path) -> Option<String> {
+    let RunEvent::PhaseStarted { phase, kind, iteration, .. } = &record.event else { return None };
+    if kind.is_gate() {
+        return None;
+    }
+    let path = place.join("conversations").join(format!("{phase}.{iteration}.json"));
+    let bytes = cliq_fs::read_if_exists(&path, MAX_CONVERSATION).ok().flatten()?;
+    let found: ConversationRecord = serde_json::from_slice(&bytes).ok()?;
+    if Some(&found.run_id) != view.run_id.as_ref() {
+        return None;
+    }
+    match (found.continued_from, found.notice) {
+        (_, Some(reason)) => Some(format!("conversation: new, {reason}")),
+        (Some(activation), None) => Some(format!("conversation: continued from activation {activation}")),
+        (None, None) => None,
     }
 }
 

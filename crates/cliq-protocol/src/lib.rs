@@ -14,6 +14,7 @@
 mod address;
 mod channel;
 mod check;
+mod conversation;
 mod duration;
 mod envelope;
 mod error;
@@ -43,6 +44,10 @@ mod violations;
 pub use address::without_credentials;
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
 pub use check::{CommandEnd, CommandResult, HistoryEntry};
+pub use conversation::{
+    ConversationKind, ConversationMode, ConversationPartner, ConversationRecord, CountedTokens, PreviousActivation,
+    PromptState, SentParts,
+};
 pub use duration::{format_duration, parse_duration};
 pub use envelope::{Body, Envelope, GateData};
 pub use error::{DecodeError, FieldError};

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object,
-    PhaseKind, PhaseName, RunId, SteeringMessage, VERSION,
+    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object,
+    PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -129,6 +129,12 @@ pub struct PhaseInfo {
     /// First of the interrupted activations that this one continues. The activations from it on have the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
+    /// Conversation in which a model agent works again after its work was sent back.
+    #[serde(default, skip_serializing_if = "ConversationMode::is_fresh")]
+    pub conversation: ConversationMode,
+    /// Last completed activation of the phase, if it has been activated before with success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousActivation>,
     /// Number of the attempt, 1-based, if the phase has a `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,

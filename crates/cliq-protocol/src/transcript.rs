@@ -56,6 +56,11 @@ pub enum TranscriptBody {
     Usage(ReplyUsage),
     /// Failed call of a model or of a program.
     Error(FailedCall),
+    /// Something that people should know, such as a conversation that is not continued.
+    Notice {
+        /// Text.
+        text: String,
+    },
     /// The agent has its answer.
     End {
         /// Text of the answer.
@@ -161,6 +166,9 @@ pub struct TranscriptStart {
     /// Number of the interrupted activation whose lines follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,
+    /// Number of the completed activation whose conversation is continued. Its lines are in its own transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_from: Option<u32>,
 }
 
 /// Author of a message.
@@ -191,6 +199,8 @@ pub enum Origin {
     Continue,
     /// A resumed run goes on after a limit or a failure.
     Resume,
+    /// The work was sent back: what others found.
+    Feedback,
 }
 
 /// Request of a model for a tool.

@@ -34,6 +34,7 @@ fn all() -> Vec<TranscriptBody> {
             model: Some("m".into()),
             tools: vec!["read_file".into()],
             continues: Some(1),
+            continued_from: Some(1),
         }),
         message(Role::User, "The task.", Some(Origin::Task), &["s1"], &["a.png"]),
         message(Role::User, "Guidance.", Some(Origin::Steering), &["s2"], &[]),
@@ -42,6 +43,8 @@ fn all() -> Vec<TranscriptBody> {
         message(Role::User, "A summary.", Some(Origin::Summary), &[], &[]),
         message(Role::User, "Go on.", Some(Origin::Continue), &[], &[]),
         message(Role::User, "Resumed.", Some(Origin::Resume), &[], &[]),
+        message(Role::User, "Sent back.", Some(Origin::Feedback), &[], &[]),
+        TranscriptBody::Notice { text: "A notice.".into() },
         TranscriptBody::Thinking { text: "hm".into(), provider_data: Some(json!({"signature": "s"})) },
         message(Role::Assistant, "I look.", None, &[], &[]),
         TranscriptBody::ToolCall(ToolCall {

@@ -31,6 +31,9 @@ pub const BUILT_IN: &[&str] = &[
     "mesh",
 ];
 
+/// Built-in agents of standard phases that keep no conversation with a model.
+pub(crate) const WITHOUT_CONVERSATION: &[&str] = &["a2a", "builder", "exec"];
+
 /// Whether an agent is a connector. `mesh` counts as one: it has no role.
 #[must_use]
 pub fn is_connector(agent: &str) -> bool {

@@ -2,7 +2,7 @@
 //! holds docs/team-yml.md against it.
 
 use cliq_document::{Field, Type, may, must};
-use cliq_protocol::AgentTools;
+use cliq_protocol::{AgentTools, ConversationMode};
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
@@ -80,6 +80,11 @@ pub(crate) static PHASE: &[Field] = &[
         "agent_tools",
         Type::WordOrTexts(&AgentTools::WORDS),
         "Tools of an agent that is a model behind an API: `none`, `read`, `full` or names. Default: `full`, at gates `read`.",
+    ),
+    may(
+        "conversation",
+        Type::Word(&ConversationMode::WORDS),
+        "Conversation of a model agent whose work is sent back: `continue` the one in which it worked, or a `fresh` one. Default: `fresh`.",
     ),
     may("config", Type::TextMap, "Settings of the agent for this phase, such as `url` for `agent: a2a`."),
     may("action", Type::Text, "What a connector does, such as `get_issue`."),

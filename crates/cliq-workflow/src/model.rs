@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_expr::Expression;
-use cliq_protocol::{AgentTools, Budget, McpServerSpec, PhaseKind, PhaseName, Sandbox, TeamName};
+use cliq_protocol::{AgentTools, Budget, ConversationMode, McpServerSpec, PhaseKind, PhaseName, Sandbox, TeamName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -142,6 +142,8 @@ pub struct Phase {
     pub model: Option<String>,
     /// Tools of a model agent, if the team chooses them.
     pub agent_tools: Option<AgentTools>,
+    /// Conversation in which a model agent works again after its work was sent back.
+    pub conversation: ConversationMode,
     /// Settings of the agent for this phase.
     pub config: BTreeMap<String, String>,
     /// Action of a connector.

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use cliq_protocol::{
-    AgentTools, Budget, McpServerSpec, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES, is_mcp_server_name,
+    AgentTools, Budget, ConversationMode, McpServerSpec, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES,
+    is_mcp_server_name,
 };
 use serde_json::Value;
 
@@ -52,6 +53,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) budget: Budget,
     pub(crate) sandbox: Sandbox,
     pub(crate) agent_tools: Option<AgentTools>,
+    pub(crate) conversation: ConversationMode,
     pub(crate) conditions: RawConditions,
 }
 
@@ -278,6 +280,10 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         budget: read_budget(&record, problems),
         sandbox: read_sandbox(&record, problems),
         agent_tools: read_tools(&record, problems),
+        conversation: record
+            .text("conversation")
+            .and_then(|word| ConversationMode::parse(&word.value))
+            .unwrap_or_default(),
         conditions: RawConditions::read(&record, problems),
         record,
         node,

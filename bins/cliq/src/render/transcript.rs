@@ -28,7 +28,14 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             };
             let continues = start.continues.map(|number| format!("; continues activation {number}"));
             let what = format!("{} with {model}{tools}{}", start.agent, continues.unwrap_or_default());
-            head(BOLD, &what)
+            head(BOLD, &what)?;
+            match start.continued_from {
+                Some(number) => ui::line(paint(
+                    DIM,
+                    format!("         conversation: continued from activation {number}"),
+                )),
+                None => Ok(()),
+            }
         }
         TranscriptBody::Message { role: Role::Assistant, text, .. } => {
             head(GREEN, "model")?;
@@ -71,6 +78,10 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
                 .iter()
                 .try_for_each(|usage| ui::line(paint(DIM, format!("         {}", tokens(usage)))))
         }
+        TranscriptBody::Notice { text } => {
+            head(YELLOW, "notice")?;
+            body(text, PROMPT_LINES)
+        }
         TranscriptBody::End { .. } => head(BOLD, "answered"),
     }
 }
@@ -84,6 +95,7 @@ fn name(origin: Option<Origin>) -> &'static str {
         Some(Origin::Summary) => "summary requested",
         Some(Origin::Continue) => "continuation requested",
         Some(Origin::Resume) => "resumed",
+        Some(Origin::Feedback) => "feedback",
     }
 }
 

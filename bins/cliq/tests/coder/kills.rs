@@ -13,10 +13,10 @@ use crate::coder::world::{APIS, TEAM, World, call, calls, says, script};
 const TURNS: usize = 30;
 
 /// Pseudorandom numbers. The clock is their seed, so that kills occur at other moments in every run of the test.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -25,7 +25,7 @@ impl Random {
 }
 
 /// Processes that have a variable in their environment.
-fn marked(mark: &str) -> Vec<Pid> {
+pub(crate) fn marked(mark: &str) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let has_mark = |entry: &fs::DirEntry| {
         fs::read(entry.path().join("environ"))

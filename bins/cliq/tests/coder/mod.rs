@@ -1,5 +1,7 @@
 //! Model agents with tools: whole runs against a server that plays the APIs from a script.
 
+mod conversation_kills;
+mod conversations;
 mod demo;
 mod hostile;
 mod kills;

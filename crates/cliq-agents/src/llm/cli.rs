@@ -7,14 +7,16 @@ mod input;
 mod lines;
 mod progress;
 mod recorder;
+mod session;
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
-use cliq_fs::{ChildInput, FollowLimits, follow_child};
-use cliq_protocol::Origin;
+use cliq_fs::{ChildInput, FollowLimits, FsError, follow_child};
+use cliq_protocol::{ConversationKind, ConversationPartner, Origin};
 use cliq_sandbox::Wrapper;
 use cliq_sdk::{LimitReached, Steering};
 use cliq_settings::Secret;
@@ -24,11 +26,15 @@ use dialect::PromptInput;
 use end::{ProgramEnd, decide};
 use input::{Exchange, feed};
 use progress::Progress;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Past, Recorder};
+pub(crate) use session::Session;
+use session::lost;
+use uuid::Uuid;
 
 use super::display::Display;
 use super::meter::{Meter, line};
-use super::{Conversation, Ended};
+use super::Ended;
+use super::conversation::ConversationFile;
 use crate::AnyError;
 
 /// Maximum number of bytes kept from error output.
@@ -60,30 +66,86 @@ pub(crate) struct Cli {
     pub(crate) path: Option<String>,
 }
 
+/// Request to a program.
+pub(crate) struct Question<'q> {
+    /// Text that the program receives.
+    pub(crate) text: &'q str,
+    /// The part of it that is new, for the transcript.
+    pub(crate) new: &'q str,
+    /// Reason for the request.
+    pub(crate) origin: Origin,
+    /// Ids of the steering messages in it.
+    pub(crate) steering: Vec<String>,
+    /// Session in which it is asked.
+    pub(crate) session: Session<'q>,
+}
+
+/// Places where the work of a program is shown and recorded.
+pub(crate) struct Desk<'a> {
+    pub(crate) display: Display<'a>,
+    pub(crate) meter: Meter<'a>,
+    pub(crate) steering: Steering,
+    pub(crate) recorder: Recorder,
+    /// Record of the conversation. The thread that writes steering messages uses it too.
+    pub(crate) conversation: Mutex<ConversationFile>,
+    /// Whether the program has named the session of the last request.
+    pub(crate) is_confirmed: bool,
+}
+
+impl Desk<'_> {
+    /// The record of the conversation.
+    pub(crate) fn record(&self) -> MutexGuard<'_, ConversationFile> {
+        // The record is whole at any moment: a thread that panicked leaves no half of it.
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Outcome of a request.
+pub(crate) enum Asked {
+    /// The program worked on it.
+    Ended(Ended),
+    /// The program cannot continue the session, for this reason.
+    Lost(String),
+}
+
 impl Cli {
-    /// Asks and returns the answer, or what the program had when it reached a limit. Shows what comes while it comes, and meters its usage.
+    /// Agent of its conversations. The program's file stands for its version.
+    pub(crate) fn partner(&self) -> ConversationPartner {
+        let path = self.program.canonicalize_utf8().unwrap_or_else(|_| self.program.clone());
+        let version = fs::metadata(&path).ok().map(|file| format!("{path} {}", file.len()));
+        ConversationPartner {
+            kind: ConversationKind::Program,
+            agent: self.name.to_owned(),
+            version,
+            cwd: self.workspace.clone(),
+        }
+    }
+
+    /// Returns an id for a new session, if the program takes one.
+    pub(crate) fn new_session(&self) -> Option<String> {
+        (self.dialect.takes_session_id() && !self.manages_sessions()).then(|| Uuid::now_v7().to_string())
+    }
+
+    /// Whether the user's arguments choose its session.
+    pub(crate) fn manages_sessions(&self) -> bool {
+        self.dialect.manages_sessions(&self.args)
+    }
+
+    /// Asks and returns the answer, or what the program had when it reached a limit. Shows what comes while it comes, meters its usage, and
+    /// records the progress of the conversation.
     ///
     /// # Errors
-    /// Returns an error unless the program ended with its documented success or at a limit.
-    pub(crate) fn ask(
-        &self,
-        conversation: &Conversation,
-        display: &mut Display<'_>,
-        meter: &mut Meter<'_>,
-        steering: &mut Steering,
-        recorder: &mut Recorder,
-    ) -> Result<Ended, AnyError> {
+    /// Returns an error unless the program ended with its documented success or at a limit, or does not find the session.
+    pub(crate) fn ask(&self, question: &Question<'_>, desk: &mut Desk<'_>) -> Result<Asked, AnyError> {
+        let Desk { display, meter, steering, recorder, conversation, is_confirmed } = desk;
+        let conversation = &*conversation;
+        let record = || conversation.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = &self.known_key {
             display.hide(key.reveal());
         }
-        let prompt = conversation.as_one();
-        // The program gets all of the conversation again, the transcript what is new.
-        let (question, origin) = match &conversation.turns[..] {
-            [only] => (only.as_str(), Origin::Task),
-            [.., last] => (last.as_str(), Origin::Retry),
-            [] => ("", Origin::Task),
-        };
-        recorder.ask(question, origin, Vec::new());
+        let prompt = question.text;
+        // The program may get all of the conversation again, the transcript what is new.
+        recorder.ask(question.new, question.origin, question.steering.clone());
         let mut command = match &self.wrapper {
             Some(wrapper) => {
                 let (wrapper, before) = wrapper.command(&self.workspace, self.path.as_deref())?;
@@ -95,6 +157,7 @@ impl Cli {
         };
         command.args(self.dialect.args(self.model.as_deref(), self.base.as_deref()));
         command.args(&self.args).current_dir(&self.workspace);
+        command.args(self.dialect.session_args(question.session));
         if let Some((variable, key)) = &self.key {
             command.env(variable, key.reveal());
         }
@@ -103,17 +166,26 @@ impl Cli {
         }
         let input = self.dialect.input();
         if input == PromptInput::Argument {
-            command.arg(self.as_argument(&prompt)?);
+            command.arg(self.as_argument(prompt)?);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program))?;
         display.act(&format!("asking {}", self.model.as_deref().unwrap_or(self.name)));
         let stdin = ChildInput::new(child.stdin.take())?;
-        let mut progress = Progress::new(self.dialect, self.model.clone(), prompt.len(), recorder);
+        let is_resumed = matches!(question.session, Session::Resume(_));
+        let baseline = record().counted().filter(|_| is_resumed);
+        let mut progress = Progress::new(self.dialect, self.model.clone(), prompt.len(), baseline, recorder);
         let exchange = Exchange::new();
+        let mut recorded = Ok(());
+        let mut is_accepted = false;
+        let on_message = |id: &str| {
+            // A message that is not in the record is sent again after a kill.
+            let _ = record().steer(id);
+        };
+        let on_message = &on_message;
         let followed = std::thread::scope(|scope| {
             let (stdin, exchange, stop) = (&stdin, &exchange, steering.stop_handle());
-            scope.spawn(move || feed(input, &prompt, stdin, steering, exchange));
+            scope.spawn(move || feed(input, prompt, stdin, steering, exchange, on_message));
             // A program that takes messages works until there are no more. One that came before is still answered.
             let end_input = || {
                 if input == PromptInput::Messages {
@@ -127,6 +199,9 @@ impl Cli {
                 if progress.line(line, display, meter) {
                     end_input();
                 }
+                if recorded.is_ok() {
+                    recorded = self.follow_session(&progress, question, &mut is_accepted, &record);
+                }
             });
             end_input();
             stdin.close();
@@ -134,6 +209,14 @@ impl Cli {
         });
         progress.finish(meter);
         meter.settle();
+        *is_confirmed = progress.session.is_some() && !self.manages_sessions();
+        recorded?;
+        if progress.session.is_none() {
+            record().forget_session()?;
+        }
+        if let Some(counted) = progress.counted {
+            record().count(counted)?;
+        }
         display.finish();
         let followed = followed.map_err(|error| format!("cannot follow {}: {error}", self.program))?;
         if followed.is_held {
@@ -147,6 +230,12 @@ impl Cli {
             .unwrap_or_default()
             .to_owned();
         let requests = exchange.requests.load(Ordering::SeqCst);
+        if let (Session::Resume(asked), Some(found)) = (question.session, &progress.session)
+            && self.dialect.keeps_session_id()
+            && asked != found
+        {
+            return Ok(Asked::Lost(format!("{} continued with another conversation", self.name)));
+        }
         let end = decide(self.dialect, &progress.reports, requests, followed.status.into());
         let message = display.masked(&end.describe(self.name, &said));
         let failure: AnyError = match end {
@@ -154,7 +243,7 @@ impl Cli {
                 if meter.total().tokens() > 0 {
                     display.note(&line(&meter.total()));
                 }
-                return Ok(Ended::Answer(text));
+                return Ok(Asked::Ended(Ended::Answer(text)));
             }
             ProgramEnd::Success => {
                 let why = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
@@ -163,7 +252,7 @@ impl Cli {
             ProgramEnd::Limit { limited, .. } => {
                 progress.fail(message.clone());
                 let reached = LimitReached::new(message, limited);
-                return Ok(Ended::Limited { partial: text, reached });
+                return Ok(Asked::Ended(Ended::Limited { partial: text, reached }));
             }
             ProgramEnd::Failure { .. }
             | ProgramEnd::SeveralResults { .. }
@@ -172,8 +261,37 @@ impl Cli {
             | ProgramEnd::Killed { .. }
             | ProgramEnd::NoResult => message.into(),
         };
+        let is_lost = is_resumed && !progress.has_begun;
+        if let Some(reason) = lost(&format!("{failure} {said}")).filter(|_| is_lost) {
+            return Ok(Asked::Lost(format!("{reason} ({failure})")));
+        }
         progress.fail(failure.to_string());
         Err(failure)
+    }
+
+    /// Records the id of the session and the first output of the model.
+    fn follow_session<'f>(
+        &self,
+        progress: &Progress<'_>,
+        question: &Question<'_>,
+        is_accepted: &mut bool,
+        record: &dyn Fn() -> MutexGuard<'f, ConversationFile>,
+    ) -> Result<(), FsError> {
+        if self.manages_sessions() {
+            return Ok(());
+        }
+        let is_another = |id: &str| match question.session {
+            Session::Resume(asked) => self.dialect.keeps_session_id() && asked != id,
+            Session::New(_) => false,
+        };
+        if let Some(id) = progress.session.as_deref().filter(|id| !is_another(id)) {
+            record().set_session(id)?;
+        }
+        let has_begun = progress.has_begun && progress.session.is_some();
+        if has_begun && !std::mem::replace(is_accepted, true) {
+            record().accept()?;
+        }
+        Ok(())
     }
 
     fn as_argument(&self, prompt: &str) -> Result<String, AnyError> {

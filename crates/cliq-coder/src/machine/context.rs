@@ -176,7 +176,7 @@ impl Loop {
         self.turns.truncate(1);
         let mut text =
             format!("You have worked on this task already. Your summary of that work:\n\n{}", summary.trim());
-        for message in &self.guidance {
+        for message in self.guidance.iter().chain(&self.feedback) {
             text.push_str("\n\n");
             text.push_str(message);
         }

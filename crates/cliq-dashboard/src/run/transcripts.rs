@@ -185,7 +185,7 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
         @for entry in entries {
             @match &entry.body {
                 TranscriptBody::Start(start) => {
-                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } span { (ago_text(&entry.ts.to_string())) } }
+                    p.facts { span { (start.agent) @if let Some(model) = &start.model { ", " (model) } } span { "activation " (start.activation) } @if let Some(from) = start.continued_from { span { "conversation: continued from activation " (from) } } span { (ago_text(&entry.ts.to_string())) } }
                     @if !start.tools.is_empty() { details { summary { (start.tools.len()) " tools" } p { (start.tools.join(", ")) } } }
                 }
                 TranscriptBody::Message { role: Role::Assistant, text, .. } => {
@@ -228,6 +228,7 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                         p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" (estimated(usage.estimated)) }
                     }
                 }
+                TranscriptBody::Notice { text } => { div.message { header { "Notice" } pre { (shown(text.as_bytes())) } } }
                 // The answer is the last message in most cases: it is not shown twice.
                 TranscriptBody::End { text } if Some(text.trim()) == last.map(str::trim) => { p.quiet { "End of the activation." } }
                 TranscriptBody::End { text } => { div.message.assistant { header { "Answer" } div.prose { (markdown::render(&shown(cut(text).as_bytes()))) } } }

@@ -65,6 +65,8 @@ impl From<String> for Failure {
     }
 }
 
+/// Maximum number of changed files in a message.
+const MAX_CHANGED_FILES: usize = 200;
 /// Factor of the polling interval of a signal file that is watched.
 const WATCHED_POLL: u32 = 10;
 
@@ -139,10 +141,11 @@ impl Follower {
 impl AgentRun {
     /// Runs the agent and sends the outcome of the phase to the dispatcher, as soon as it is certain. Returns once nothing
     /// of the agent is left.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(mut self) {
         let signal_file = self.message.dispatch.signal_file().clone();
         let waker = self.shared.wakers.register(&signal_file);
         self.shared.checkpoint(&self.phase, self.iteration, false).await;
+        self.add_changed_files().await;
         let started = match self.shared.prepare_worktree(&self.phase, self.continues).await {
             Ok(()) => self.start(&signal_file).await,
             Err(reason) => Err(RunEvent::WorkFailed {
@@ -204,6 +207,16 @@ impl AgentRun {
         if !process.left_nothing() {
             self.end_orphans().await;
         }
+    }
+
+    /// Adds the files that the previous activation changed to the message.
+    async fn add_changed_files(&mut self) {
+        let Dispatch::Phase(dispatch) = &mut self.message.dispatch else { return };
+        let Some(previous) = &mut dispatch.phase.previous else { return };
+        let Some(mut files) = self.shared.changed_files(&self.phase, previous.activation).await else { return };
+        previous.more_files = files.len().saturating_sub(MAX_CHANGED_FILES) as u64;
+        files.truncate(MAX_CHANGED_FILES);
+        previous.changed_files = Some(files);
     }
 
     /// Starts the agent. Returns the event that reports a failure. Signals of an earlier activation were cleared when this one was

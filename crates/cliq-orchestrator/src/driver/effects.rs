@@ -43,6 +43,7 @@ struct AgentRequest {
     routed_by: Option<PhaseId>,
     rejected: Option<String>,
     continues: Option<u32>,
+    previous: Option<u32>,
 }
 
 /// Reason why an agent was not started.
@@ -90,8 +91,9 @@ impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), FsError> {
         tracing::trace!(?effect, "effect");
         match effect {
-            Effect::RunAgent { phase, iteration, routed_by, rejected, continues } => {
-                self.run_agent(&AgentRequest { phase, iteration, routed_by, rejected, continues })?;
+            Effect::RunAgent { phase, iteration, routed_by, rejected, continues, previous } => {
+                let request = AgentRequest { phase, iteration, routed_by, rejected, continues, previous };
+                self.run_agent(&request)?;
             }
             Effect::Decide { phase, ignores_when } => self.decide(phase, ignores_when),
             Effect::Delay { phase, delay_ms } => self.delay(phase, delay_ms),
@@ -183,7 +185,7 @@ impl Driver {
 
     /// Prepares the files and the dispatch message of an activation.
     fn prepare_agent(&mut self, request: &AgentRequest) -> Result<AgentRun, NotStarted> {
-        let AgentRequest { phase: id, iteration, routed_by, continues, .. } = *request;
+        let AgentRequest { phase: id, iteration, routed_by, continues, previous, .. } = *request;
         let shared = Arc::clone(&self.shared);
         let phase = &*shared.phase_of(id);
         if let Some(reason) = message::unresolved_input(&shared, phase) {
@@ -216,6 +218,7 @@ impl Driver {
             iteration,
             routed_by,
             continues,
+            previous: previous.filter(|_| gate.is_none()),
             transcript: if gate.is_some() { self.pipeline.evaluation(id) } else { iteration },
             agent: agent.clone(),
             role_file,

@@ -9,7 +9,7 @@ use cliq_fs::{CliqDir, FsError, IoContext, read_if_exists, write_atomic};
 use cliq_gate::Gate;
 use cliq_protocol::{
     AgentMessage, Budget, Dispatch, GateDispatch, Incoming, Object, Outcome, Outgoing, PhaseDispatch,
-    PhaseInfo, PhaseName, ReviewSpec, SteeringMessage, TeamDispatch, Timestamp,
+    PhaseInfo, PhaseName, PreviousActivation, ReviewSpec, SteeringMessage, TeamDispatch, Timestamp,
 };
 use cliq_workflow::{Command, Phase, PhaseId, ResolveError, Rule, Scope, Values, resolve_text};
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ pub(super) struct Activation {
     pub(super) routed_by: Option<PhaseId>,
     /// First of the interrupted activations that this one continues.
     pub(super) continues: Option<u32>,
+    /// Last completed activation of the phase.
+    pub(super) previous: Option<u32>,
     /// Number of the transcript: of the evaluation in the whole run for a gate, otherwise of the activation.
     pub(super) transcript: u32,
     pub(super) agent: String,
@@ -109,6 +111,12 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
             agent_tools: phase.agent_tools.clone(),
             continues: activation.continues,
+            conversation: phase.conversation,
+            previous: activation.previous.filter(|_| uses_model).map(|activation| PreviousActivation {
+                activation,
+                changed_files: None,
+                more_files: 0,
+            }),
             attempt: (phase.retry.is_some()).then_some(activation.attempt),
             item: values.item(),
             index: values.index(),

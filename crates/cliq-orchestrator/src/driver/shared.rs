@@ -153,6 +153,23 @@ impl Shared {
         }
     }
 
+    /// Returns the files that an activation changed. `None` if there are no checkpoints around it.
+    pub(super) async fn changed_files(&self, phase: &PhaseName, activation: u32) -> Option<Vec<String>> {
+        let checkpoints = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none())?;
+        let of = CheckpointOf { run_id: self.run_id.clone(), phase: phase.clone(), activation, is_end: true };
+        let checkpoints = Arc::clone(checkpoints);
+        let changed = tokio::task::spawn_blocking(move || checkpoints.changed(&of)).await;
+        match changed {
+            Ok(Ok(files)) => files,
+            Ok(Err(reason)) => {
+                let message = format!("the files that activation {activation} changed are not known: {reason}");
+                self.send(RunEvent::Warning { phase: Some(phase.clone()), message });
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Puts a job of a phase into its sandbox.
     pub(super) fn confine(
         &self,

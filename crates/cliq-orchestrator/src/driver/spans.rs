@@ -177,7 +177,10 @@ fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
                 let is_retried = error.kind.is_retried();
                 tracing::warn!(parent: span, at, is_retried, "error: {}", error.message);
             }
-            TranscriptBody::Start(_) | TranscriptBody::Thinking { .. } | TranscriptBody::End { .. } => {}
+            TranscriptBody::Start(_)
+            | TranscriptBody::Thinking { .. }
+            | TranscriptBody::Notice { .. }
+            | TranscriptBody::End { .. } => {}
         }
     }
 }

@@ -245,8 +245,10 @@ impl Pipeline {
                 // A new agent does not wait yet.
                 self.ends_wait(phase);
                 self.ledger.begin(phase);
-                let continues = self.phases.unit(phase).and_then(|unit| unit.continues);
-                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected, continues });
+                let unit = self.phases.unit(phase);
+                let continues = unit.and_then(|unit| unit.continues);
+                let previous = unit.and_then(|unit| unit.completed);
+                out.push(Effect::RunAgent { phase, iteration, routed_by, rejected, continues, previous });
             }
             Some(reason) => {
                 self.rest(phase);
@@ -405,6 +407,9 @@ impl Pipeline {
     pub(super) fn complete(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
         out.push(Effect::Report(Report::PhaseCompleted { phase }));
         self.phases.set_state(phase, PhaseState::Completed);
+        if let Some(unit) = self.phases.unit_mut(phase).filter(|unit| unit.activations > 0) {
+            unit.completed = Some(unit.activations);
+        }
         if phase.item().is_some() {
             return self.item_ended(phase, out);
         }

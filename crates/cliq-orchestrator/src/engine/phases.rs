@@ -15,13 +15,15 @@ pub(super) struct Unit {
     pub(super) activations: u32,
     /// First of the interrupted activations that the present one continues.
     pub(super) continues: Option<u32>,
+    /// Last activation that completed, since the phase was reset.
+    pub(super) completed: Option<u32>,
     /// Attempts that failed since the phase started.
     pub(super) failed_attempts: u32,
 }
 
 impl Unit {
     fn new(state: PhaseState, activations: u32) -> Self {
-        Self { state, activations, continues: None, failed_attempts: 0 }
+        Self { state, activations, continues: None, completed: None, failed_attempts: 0 }
     }
 
     pub(super) fn state(&self) -> &PhaseState {

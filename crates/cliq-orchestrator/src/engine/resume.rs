@@ -120,6 +120,7 @@ impl Pipeline {
         self.phases.forget_items(phase);
         if let Some(unit) = self.phases.unit_mut(phase) {
             unit.continues = None;
+            unit.completed = None;
             unit.failed_attempts = 0;
         }
         let record = self.phases.phase_mut(phase);

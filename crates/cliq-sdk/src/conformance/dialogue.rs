@@ -157,6 +157,8 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 env: Vec::new(),
                 agent_tools: None,
                 continues: None,
+                conversation: Default::default(),
+                previous: None,
                 attempt: None,
                 item: None,
                 index: None,

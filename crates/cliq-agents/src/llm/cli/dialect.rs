@@ -58,6 +58,8 @@ pub(super) enum Event {
     Answer(String),
     /// Report about the end of a turn.
     End(Report),
+    /// Id of its session.
+    Session(String),
     /// The model that it uses.
     Model(String),
     /// The usage of one reply within its work, by the reply's id. A later report of the same id replaces an earlier one.
@@ -217,9 +219,15 @@ fn gemini_output(line: &Value) -> u64 {
     said.max(rest.unwrap_or(0))
 }
 
+/// Session and model of a first line.
+fn beginning(line: &Value) -> Vec<Event> {
+    let session = text(line, "/session_id").map(Event::Session);
+    session.into_iter().chain(text(line, "/model").map(Event::Model)).collect()
+}
+
 fn claude(line: &Value) -> Vec<Event> {
     match line["type"].as_str().unwrap_or_default() {
-        "system" => text(line, "/model").map(Event::Model).into_iter().collect(),
+        "system" => beginning(line),
         "assistant" => {
             let reply = line
                 .pointer("/message/usage")
@@ -318,7 +326,7 @@ fn limited(limit: &str, value: Option<Value>) -> Limited {
 
 fn gemini(line: &Value) -> Vec<Event> {
     match line["type"].as_str().unwrap_or_default() {
-        "init" => text(line, "/model").map(Event::Model).into_iter().collect(),
+        "init" => beginning(line),
         "message" if line["role"] == "assistant" => {
             text(line, "/content").map(Event::Say).into_iter().collect()
         }
@@ -387,6 +395,7 @@ fn gemini_failure(error: &Value, name: &str) -> Report {
 fn codex(line: &Value) -> Vec<Event> {
     let item = &line["item"];
     match (line["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
+        ("thread.started", _) => text(line, "/thread_id").map(Event::Session).into_iter().collect(),
         ("item.started", "command_execution") => {
             let command = text(item, "/command").unwrap_or_default();
             let arguments = json!({"command": command});

@@ -26,13 +26,15 @@ impl Exchange {
     }
 }
 
-/// Writes the prompt, and then steering messages if the program takes them.
+/// Writes the prompt, and then steering messages if the program takes them. `on_message` is called with the id of each before it is
+/// written.
 pub(super) fn feed(
     input: PromptInput,
     prompt: &str,
     stdin: &ChildInput,
     steering: &mut Steering,
     exchange: &Exchange,
+    on_message: &(dyn Fn(&str) + Sync),
 ) {
     if input == PromptInput::Argument {
         return stdin.close();
@@ -59,6 +61,7 @@ pub(super) fn feed(
         let message = || {
             let message = steering.try_next().ok().flatten();
             let Some(message) = message else { return Vec::new() };
+            on_message(&message.id);
             exchange.requests.fetch_add(1, Ordering::SeqCst);
             input.encode(&guidance(&[message]))
         };

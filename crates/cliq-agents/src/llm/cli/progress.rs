@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cliq_fs::OutputLine;
-use cliq_protocol::{FailedCall, FailedCallKind, TranscriptBody, shorten};
+use cliq_protocol::{CountedTokens, FailedCall, FailedCallKind, TranscriptBody, shorten};
 use cliq_sdk::Usage;
 
 use super::dialect::{Dialect, Event};
@@ -41,6 +41,14 @@ pub(super) struct Progress<'a> {
     /// End of the lines that are not from the program.
     noise: String,
     pub(super) reports: Vec<Report>,
+    /// Id of its session.
+    pub(super) session: Option<String>,
+    /// Whether the model has begun to reply.
+    pub(super) has_begun: bool,
+    /// Tokens of the session before this request, if the program counts them too.
+    baseline: Option<CountedTokens>,
+    /// Tokens of the session, as the program has reported them.
+    pub(super) counted: Option<CountedTokens>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,6 +62,7 @@ impl<'a> Progress<'a> {
         dialect: Dialect,
         model: Option<String>,
         prompt_bytes: usize,
+        baseline: Option<CountedTokens>,
         recorder: &'a mut Recorder,
     ) -> Self {
         Self {
@@ -70,6 +79,10 @@ impl<'a> Progress<'a> {
             thought: String::new(),
             noise: String::new(),
             reports: Vec::new(),
+            session: None,
+            has_begun: false,
+            baseline,
+            counted: None,
         }
     }
 
@@ -126,7 +139,15 @@ impl<'a> Progress<'a> {
         if !matches!(event, Event::Think(_)) {
             self.end_thought();
         }
+        self.has_begun |= matches!(
+            event,
+            Event::Say(_) | Event::Think(_) | Event::Record(_) | Event::Answer(_) | Event::Reply(..)
+        );
         match event {
+            Event::Session(id) => {
+                self.session.get_or_insert(id);
+                return;
+            }
             Event::Say(piece) => {
                 display.print(&piece);
                 self.recorder.say(&piece);
@@ -157,6 +178,7 @@ impl<'a> Progress<'a> {
                 self.replies.insert(id, usage);
             }
             Event::Total(usage) => {
+                let usage = self.of_request(usage);
                 let named = self.named(usage.clone());
                 self.recorder.total(&named);
                 self.finish_turn(&usage);
@@ -165,6 +187,26 @@ impl<'a> Progress<'a> {
             }
         }
         self.report_estimate(meter);
+    }
+
+    /// Returns the usage of this request, if the program reports that of the whole session.
+    fn of_request(&mut self, usage: Usage) -> Usage {
+        if !self.dialect.counts_sessions() {
+            return usage;
+        }
+        let counted = CountedTokens {
+            tokens_in: usage.tokens_in,
+            tokens_out: usage.tokens_out,
+            tokens_cached: usage.tokens_cached.unwrap_or(0),
+        };
+        self.counted = Some(counted);
+        let Some(before) = self.baseline else { return usage };
+        let less = |now: u64, before: u64| now.checked_sub(before);
+        let rest = less(counted.tokens_in, before.tokens_in).zip(less(counted.tokens_out, before.tokens_out));
+        // A version that counts each request by itself reports less than before.
+        let Some((tokens_in, tokens_out)) = rest else { return usage };
+        let tokens_cached = usage.tokens_cached.map(|now| now.saturating_sub(before.tokens_cached));
+        Usage { tokens_in, tokens_out, tokens_cached, ..usage }
     }
 
     /// Counts the bytes of a line of the transcript.
@@ -181,6 +223,7 @@ impl<'a> Progress<'a> {
             TranscriptBody::Start(_)
             | TranscriptBody::Usage(_)
             | TranscriptBody::Error { .. }
+            | TranscriptBody::Notice { .. }
             | TranscriptBody::End { .. } => {}
         }
     }

@@ -1,10 +1,23 @@
 //! Transcript of a vendor's program.
 
 use cliq_fs::{FsError, TranscriptFile};
-use cliq_protocol::{Origin, ReplyUsage, Role, TranscriptBody, TranscriptStart, Usage, VERSION};
+use cliq_protocol::{
+    Origin, ReplyUsage, Role, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
+};
 use cliq_sdk::PhaseContext;
 
 use crate::llm::thoughts;
+
+/// Earlier work that a transcript begins with.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// Number of the interrupted activation whose lines follow.
+    pub(crate) continues: Option<u32>,
+    /// Lines of that activation.
+    pub(crate) entries: Vec<TranscriptEntry>,
+    /// Number of the completed activation whose conversation is continued.
+    pub(crate) continued_from: Option<u32>,
+}
 
 /// Recorder of a program's work: text and usage come in pieces.
 pub(crate) struct Recorder {
@@ -18,11 +31,8 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Creates the transcript of an activation.
-    pub(crate) fn new(ctx: &PhaseContext, model: Option<&str>) -> Result<Self, FsError> {
-        let file = ctx.dispatch().transcript_file.as_deref();
-        let file = file.map(|path| TranscriptFile::create(path, &[])).transpose()?;
-        let mut this = Self { file, said: String::new(), reply: None, has_replies: false, failed: None };
-        this.write(TranscriptBody::Start(TranscriptStart {
+    pub(crate) fn new(ctx: &PhaseContext, model: Option<&str>, past: Past) -> Result<Self, FsError> {
+        let start = TranscriptBody::Start(TranscriptStart {
             version: VERSION,
             run_id: ctx.run_id().clone(),
             phase: ctx.phase().name.clone(),
@@ -30,9 +40,22 @@ impl Recorder {
             agent: ctx.phase().agent.clone(),
             model: model.map(str::to_owned),
             tools: Vec::new(),
-            continues: None,
-        }));
-        Ok(this)
+            continues: past.continues,
+            continued_from: past.continued_from,
+        });
+        let is_start = |entry: &TranscriptEntry| matches!(entry.body, TranscriptBody::Start(_));
+        let kept = past.entries.into_iter().filter(|entry| !is_start(entry));
+        let first = TranscriptEntry { ts: cliq_fs::now().into(), body: start };
+        let entries: Vec<TranscriptEntry> = [first].into_iter().chain(kept).collect();
+        let file = ctx.dispatch().transcript_file.as_deref();
+        let file = file.map(|path| TranscriptFile::create(path, &entries)).transpose()?;
+        Ok(Self { file, said: String::new(), reply: None, has_replies: false, failed: None })
+    }
+
+    /// Records a notice for people.
+    pub(crate) fn notice(&mut self, text: &str) {
+        self.flush();
+        self.write(TranscriptBody::Notice { text: text.to_owned() });
     }
 
     /// Records a message for the program.

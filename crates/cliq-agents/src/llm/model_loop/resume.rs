@@ -3,14 +3,16 @@
 use cliq_coder::{Limits, Loop, Step};
 use cliq_fs::{TranscriptFile, read_transcript};
 use cliq_protocol::{
-    FailedCall, FailedCallKind, Origin, Role, ToolResult, TranscriptBody, TranscriptEntry, TranscriptStart,
-    Usage, VERSION,
+    ConversationKind, ConversationPartner, FailedCall, FailedCallKind, Origin, Role, SentParts, ToolResult,
+    TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
 };
 use cliq_sdk::{PhaseContext, SteeringMessage};
 
 use super::setup::{Prompt, with_spent};
 use super::{ModelLoop, guidance, images, user};
 use crate::AnyError;
+use crate::llm::conversation::{self, ConversationFile, Opening, notice_of_fresh};
+use crate::llm::prompt::Scope;
 
 /// Text of the result of a call that was under way when its process ended.
 const INTERRUPTED: &str = "interrupted; outcome unknown: look at the workspace before you call it again";
@@ -25,15 +27,12 @@ impl ModelLoop<'_> {
     /// Writes the beginning of the transcript and applies it.
     pub(super) fn begin(
         &mut self,
-        mut limits: Limits,
+        limits: Limits,
         ctx: &PhaseContext,
         prompt: &Prompt<'_>,
         sees_images: bool,
     ) -> Result<(), AnyError> {
-        let dispatched = &ctx.dispatch().steering;
-        let own: Vec<&SteeringMessage> = dispatched.iter().collect();
-        let earlier = earlier(ctx)?;
-        let mut start = TranscriptStart {
+        let start = TranscriptStart {
             version: VERSION,
             run_id: ctx.run_id().clone(),
             phase: ctx.phase().name.clone(),
@@ -42,22 +41,156 @@ impl ModelLoop<'_> {
             model: Some(self.api.model().to_owned()),
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
             continues: None,
+            continued_from: None,
         };
-        let Some(earlier) = earlier else {
-            self.create(ctx, &[])?;
-            let text = (prompt.render)(dispatched)?;
-            let images = if sees_images { images::named(&text, &self.workspace) } else { Vec::new() };
-            let task = TranscriptBody::Message {
-                role: Role::User,
-                text,
-                origin: Some(Origin::Task),
-                steering: own.iter().map(|message| message.id.clone()).collect(),
-                images,
+        let opening = conversation::opening(ctx, &partner(ctx))?;
+        if let Some(earlier) = earlier(ctx)? {
+            let sent = match opening {
+                Opening::Resumed(found) if found.activation == earlier.activation => Some(found.sent),
+                Opening::Resumed(_) | Opening::Continued(_) | Opening::Fresh { .. } => None,
             };
-            return self.record(&[TranscriptBody::Start(start), task]);
+            return self.resume(limits, ctx, prompt, start, earlier, sent);
+        }
+        let notice = match opening {
+            Opening::Continued(ref found) | Opening::Resumed(ref found) => {
+                match history(ctx, found.activation)? {
+                    Some(past) => return self.go_on(limits, ctx, prompt, start, &opening, found, &past),
+                    None => Some(format!("the transcript of activation {} is not there", found.activation)),
+                }
+            }
+            Opening::Fresh { notice } => notice,
         };
-        start.continues = Some(earlier.activation);
+        let dispatched = &ctx.dispatch().steering;
+        let task = (prompt.render)(dispatched, Scope::Whole)?;
+        let fresh = Opening::Fresh { notice: notice.clone() };
+        ConversationFile::begin(ctx, partner(ctx), &fresh, None, &task.sent)?;
+        self.create(ctx, &[])?;
+        let images = if sees_images { images::named(&task.text, &self.workspace) } else { Vec::new() };
+        let message = TranscriptBody::Message {
+            role: Role::User,
+            text: task.text,
+            origin: Some(Origin::Task),
+            steering: dispatched.iter().map(|message| message.id.clone()).collect(),
+            images,
+        };
+        let notice = notice.map(|reason| {
+            let text = notice_of_fresh(&reason);
+            self.display.act(&text);
+            TranscriptBody::Notice { text }
+        });
+        let lines: Vec<TranscriptBody> =
+            [TranscriptBody::Start(start)].into_iter().chain(notice).chain([message]).collect();
+        self.record(&lines)
+    }
+
+    /// Goes on in the conversation of a completed activation, with what others found, or of an attempt that failed.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one decision")]
+    fn go_on(
+        &mut self,
+        mut limits: Limits,
+        ctx: &PhaseContext,
+        prompt: &Prompt<'_>,
+        mut start: TranscriptStart,
+        opening: &Opening,
+        found: &conversation::Earlier,
+        past: &[TranscriptEntry],
+    ) -> Result<(), AnyError> {
+        let scope = match opening {
+            Opening::Resumed(_) => Scope::Resumed(&found.sent),
+            Opening::Continued(_) | Opening::Fresh { .. } => Scope::Feedback(&found.sent),
+        };
+        let feedback = (prompt.render)(&ctx.dispatch().steering, scope)?;
+        ConversationFile::begin(ctx, partner(ctx), opening, None, &feedback.sent)?;
+        self.restore(&mut limits, past);
+        self.display.act(&format!("conversation: continued from activation {}", found.activation));
+        start.continued_from = Some(found.activation);
+        let new = ctx.dispatch().steering.iter().map(|message| message.id.clone());
+        let message = TranscriptBody::Message {
+            role: Role::User,
+            text: feedback.text,
+            origin: Some(Origin::Feedback),
+            steering: new.filter(|id| !found.sent.steering.contains(id)).collect(),
+            images: Vec::new(),
+        };
+        // Calls of a failed attempt that have no result.
+        let interrupted = self.interrupted_calls();
+        let ts = cliq_fs::now();
+        let lines = [TranscriptBody::Start(start)].into_iter().chain(interrupted).chain([message]);
+        let entries: Vec<TranscriptEntry> =
+            lines.map(|body| TranscriptEntry { ts: ts.into(), body }).collect();
+        // All at once: a transcript without the message would not have the task.
+        self.create(ctx, &entries)?;
+        entries.iter().for_each(|entry| self.state.apply(&entry.body));
+        Ok(())
+    }
+
+    /// Goes on with the transcript of an interrupted activation.
+    fn resume(
+        &mut self,
+        mut limits: Limits,
+        ctx: &PhaseContext,
+        prompt: &Prompt<'_>,
+        mut start: TranscriptStart,
+        earlier: Earlier,
+        sent: Option<SentParts>,
+    ) -> Result<(), AnyError> {
         let entries: Vec<TranscriptEntry> = whole(earlier.entries);
+        start.continues = Some(earlier.activation);
+        start.continued_from = entries.iter().find_map(continued_from);
+        let past = match start.continued_from {
+            Some(activation) => history(ctx, activation)?.ok_or_else(|| {
+                format!("the transcript of activation {activation}, which this one continues, is not there")
+            })?,
+            None => Vec::new(),
+        };
+        let all: Vec<TranscriptEntry> = past.iter().chain(&entries).cloned().collect();
+        self.restore(&mut limits, &all);
+        self.display.note(&format!("[continues with the transcript: {} replies]", self.state.replies()));
+        let mut kept =
+            vec![TranscriptEntry { ts: cliq_fs::now().into(), body: TranscriptBody::Start(start.clone()) }];
+        kept.extend(entries.iter().filter(|entry| !matches!(entry.body, TranscriptBody::Start(_))).cloned());
+        let dispatched = &ctx.dispatch().steering;
+        // What changed in a conversation that had feedback is found by its record.
+        let update = match (&sent, start.continued_from) {
+            (Some(sent), Some(_)) => Some((prompt.render)(dispatched, Scope::Resumed(sent))?),
+            (_, _) => None,
+        };
+        let known = sent.unwrap_or_default();
+        let is_changed = update.as_ref().is_some_and(|update| {
+            update.sent.parts.iter().any(|(name, digest)| known.parts.get(name) != Some(digest))
+        });
+        let as_it_was = conversation::Earlier {
+            activation: earlier.activation,
+            session: None,
+            sent: known,
+            has_answered: false,
+            continued_from: start.continued_from,
+            counted: None,
+        };
+        let now = match &update {
+            Some(update) => update.sent.clone(),
+            None => (prompt.render)(dispatched, Scope::Whole)?.sent,
+        };
+        ConversationFile::begin(ctx, partner(ctx), &Opening::Resumed(as_it_was), None, &now)?;
+        self.create(ctx, &kept)?;
+        self.count_interrupted_request(&entries)?;
+        let interrupted = self.interrupted_calls();
+        self.record(&interrupted)?;
+        match update {
+            Some(update) if is_changed => {
+                self.record(&[user(Origin::Task, update.text)])?;
+                self.add_missing(&all, dispatched, prompt)
+            }
+            Some(_) => self.add_missing(&all, dispatched, prompt),
+            None => {
+                self.update_task(&all, dispatched, prompt)?;
+                self.add_missing(&all, dispatched, prompt)
+            }
+        }
+    }
+
+    /// Applies the lines of earlier activations. What they used counts for the limits.
+    fn restore(&mut self, limits: &mut Limits, entries: &[TranscriptEntry]) {
         let bodies = || entries.iter().map(|entry| &entry.body);
         let mut spent = Usage::default();
         for body in bodies() {
@@ -69,6 +202,7 @@ impl ModelLoop<'_> {
                 | TranscriptBody::Thinking { .. }
                 | TranscriptBody::ToolCall(_)
                 | TranscriptBody::ToolResult(_)
+                | TranscriptBody::Notice { .. }
                 | TranscriptBody::End { .. } => None,
             };
             if let Some(usage) = usage {
@@ -76,21 +210,17 @@ impl ModelLoop<'_> {
             }
         }
         limits.budget = with_spent(limits.budget, &spent, limits.price.map(|price| price.cost(&spent)));
-        self.state = Loop::new(limits);
+        self.state = Loop::new(limits.clone());
         bodies().for_each(|body| self.state.apply(body));
-        self.display.note(&format!("[continues with the transcript: {} replies]", self.state.replies()));
-        let mut kept =
-            vec![TranscriptEntry { ts: cliq_fs::now().into(), body: TranscriptBody::Start(start) }];
-        kept.extend(entries.iter().filter(|entry| !matches!(entry.body, TranscriptBody::Start(_))).cloned());
-        self.create(ctx, &kept)?;
-        self.count_interrupted_request(&entries)?;
+    }
+
+    /// Results of calls that were under way when their process ended.
+    fn interrupted_calls(&self) -> Vec<TranscriptBody> {
         let interrupted = self.state.open_calls().iter().map(|call| {
             let (id, text) = (call.id.clone(), INTERRUPTED.to_owned());
             TranscriptBody::ToolResult(ToolResult { id, is_error: true, text, duration_ms: None })
         });
-        let interrupted: Vec<TranscriptBody> = interrupted.collect();
-        self.record(&interrupted)?;
-        self.update_task(&entries, dispatched, prompt)
+        interrupted.collect()
     }
 
     /// Counts the request that was under way when the earlier process was killed: nobody reported its usage.
@@ -116,32 +246,34 @@ impl ModelLoop<'_> {
         self.record(&[TranscriptBody::Error(FailedCall { message, kind, usage: Some(usage) })])
     }
 
-    /// Tells the model what changed since the transcript began: the task, steering messages, a rejected verdict.
+    /// Tells the model that the task has changed since the transcript began.
     fn update_task(
         &mut self,
         entries: &[TranscriptEntry],
         dispatched: &[SteeringMessage],
         prompt: &Prompt<'_>,
     ) -> Result<(), AnyError> {
-        let messages = || {
-            entries.iter().filter_map(|entry| match &entry.body {
-                TranscriptBody::Message { role: Role::User, text, origin, steering, .. } => {
-                    Some((text, *origin, steering))
-                }
-                _ => None,
-            })
-        };
-        let tasks: Vec<_> = messages().filter(|(_, origin, _)| *origin == Some(Origin::Task)).collect();
-        let known = |id: &str| messages().any(|(_, _, ids)| ids.iter().any(|known| known == id));
-        if let Some((_, _, ids)) = tasks.first() {
-            let first: Vec<SteeringMessage> =
-                dispatched.iter().filter(|message| ids.contains(&message.id)).cloned().collect();
-            let text = (prompt.render)(&first)?;
-            let changed = format!("The task has changed since you began. It is now:\n\n{text}");
-            if tasks.iter().all(|(known, _, _)| **known != text && **known != changed) {
-                self.record(&[user(Origin::Task, changed)])?;
-            }
+        let tasks: Vec<_> =
+            messages(entries).filter(|(_, origin, _)| *origin == Some(Origin::Task)).collect();
+        let Some((_, _, ids)) = tasks.first() else { return Ok(()) };
+        let first: Vec<SteeringMessage> =
+            dispatched.iter().filter(|message| ids.contains(&message.id)).cloned().collect();
+        let text = (prompt.render)(&first, Scope::Whole)?.text;
+        let changed = format!("The task has changed since you began. It is now:\n\n{text}");
+        if tasks.iter().all(|(known, _, _)| **known != text && **known != changed) {
+            self.record(&[user(Origin::Task, changed)])?;
         }
+        Ok(())
+    }
+
+    /// Adds what the conversation does not contain: steering messages, a rejected verdict.
+    fn add_missing(
+        &mut self,
+        entries: &[TranscriptEntry],
+        dispatched: &[SteeringMessage],
+        prompt: &Prompt<'_>,
+    ) -> Result<(), AnyError> {
+        let known = |id: &str| messages(entries).any(|(_, _, ids)| ids.iter().any(|known| known == id));
         let new: Vec<SteeringMessage> =
             dispatched.iter().filter(|message| !known(&message.id)).cloned().collect();
         if !new.is_empty() {
@@ -192,6 +324,57 @@ fn earlier(ctx: &PhaseContext) -> Result<Option<Earlier>, AnyError> {
         }
     }
     Ok(None)
+}
+
+/// Messages of the user in a transcript: text, reason, ids of steering messages.
+fn messages(
+    entries: &[TranscriptEntry],
+) -> impl Iterator<Item = (&String, Option<Origin>, &Vec<String>)> {
+    entries.iter().filter_map(|entry| match &entry.body {
+        TranscriptBody::Message { role: Role::User, text, origin, steering, .. } => {
+            Some((text, *origin, steering))
+        }
+        _ => None,
+    })
+}
+
+/// Partner of the conversation: cliq itself keeps it.
+fn partner(ctx: &PhaseContext) -> ConversationPartner {
+    ConversationPartner {
+        kind: ConversationKind::Loop,
+        agent: ctx.phase().agent.clone(),
+        version: None,
+        cwd: ctx.workspace().to_owned(),
+    }
+}
+
+/// Activation that a transcript continues, by its first line.
+fn continued_from(entry: &TranscriptEntry) -> Option<u32> {
+    match &entry.body {
+        TranscriptBody::Start(start) => start.continued_from,
+        _ => None,
+    }
+}
+
+/// Returns the lines of a conversation up to the end of an activation: those of its transcript, after those of the activations that it
+/// continues. `None` if a transcript is not there, or is that of another run.
+fn history(ctx: &PhaseContext, activation: u32) -> Result<Option<Vec<TranscriptEntry>>, AnyError> {
+    let Some(path) = &ctx.dispatch().transcript_file else { return Ok(None) };
+    let (mut parts, mut next) = (Vec::new(), Some(activation));
+    while let Some(activation) = next {
+        let path = path.with_file_name(format!("{}.{activation}.jsonl", ctx.phase().name));
+        let entries = read_transcript(&path)?.unwrap_or_default();
+        let is_own = entries
+            .iter()
+            .any(|entry| matches!(&entry.body, TranscriptBody::Start(start) if start.run_id == *ctx.run_id()));
+        if !is_own {
+            return Ok(None);
+        }
+        // Numbers decrease, so that this ends whatever the files contain.
+        next = entries.iter().find_map(continued_from).filter(|before| *before < activation);
+        parts.push(whole(entries));
+    }
+    Ok(Some(parts.into_iter().rev().flatten().collect()))
 }
 
 /// Removes lines of a reply whose end is missing.

@@ -13,12 +13,16 @@ use crate::llm::api::{Access, Api};
 use crate::llm::catalog::ModelAgent;
 use crate::llm::display::Display;
 use crate::llm::meter::Meter;
+use crate::llm::prompt::{self, Scope};
 use crate::{AnyError, SERVE_TOOLS};
+
+/// Renders a prompt with steering messages and parts of the task.
+pub(crate) type Render<'a> = &'a dyn Fn(&[SteeringMessage], Scope<'_>) -> Result<prompt::Prompt, AnyError>;
 
 /// Prompt of an activation.
 pub(crate) struct Prompt<'a> {
-    /// Returns the prompt with these steering messages of the dispatch message.
-    pub(crate) render: &'a dyn Fn(&[SteeringMessage]) -> Result<String, AnyError>,
+    /// Returns the prompt with these steering messages of the dispatch message, and these parts of the task.
+    pub(crate) render: Render<'a>,
     /// Question about an answer that an earlier process of this activation gave.
     pub(crate) again: Option<String>,
 }
