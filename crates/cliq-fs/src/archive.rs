@@ -33,6 +33,7 @@ pub fn archive_run(dir: &CliqDir, name: &str) -> Result<(), FsError> {
         "logs",
         "messages",
         "transcripts",
+        "conversations",
         "files",
         "channels",
         "orchestrator.log",

@@ -227,6 +227,7 @@ impl RunSandbox {
                     "messages",
                     "signals",
                     "transcripts",
+                    "conversations",
                     "settings.json",
                     "lock",
                     "parking",

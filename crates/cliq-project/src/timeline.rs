@@ -165,7 +165,7 @@ pub fn duration(millis: i64) -> String {
     }
 }
 
-/// Returns how an activation stands to the conversation of an earlier one, if it has one. Only the last run has the records.
+/// Returns how an activation stands to the conversation of an earlier one, if it has one.
 fn conversation(record: &Record, view: &RunView, place: &Utf8Path) -> Option<String> {
     let RunEvent::PhaseStarted { phase, kind, iteration, .. } = &record.event else { return None };
     if kind.is_gate() {

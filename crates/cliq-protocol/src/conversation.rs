@@ -78,7 +78,8 @@ pub struct ConversationPartner {
     /// Name of the agent.
     pub agent: String,
     /// Version of the agent, as far as it is known. Another version may not find the conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version of the agent, as far as it is known. Another version may not find the conversation.
+    #[serde(default, rename = "agent_version", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Working directory of the agent. Agents keep their sessions by it.
     pub cwd: Utf8PathBuf,
