@@ -223,9 +223,8 @@ fn a_budget_ends_the_loop_before_the_next_reply() {
 
 #[test]
 fn feedback_continues_the_conversation_with_limits_of_its_own() {
-    let answer = |text: &str| {
-        [message(Role::Assistant, text, None), TranscriptBody::Usage(ReplyUsage::default())]
-    };
+    let answer =
+        |text: &str| [message(Role::Assistant, text, None), TranscriptBody::Usage(ReplyUsage::default())];
     let mut agent = Loop::new(Limits { max_turns: 2, has_tools: true, ..Limits::default() });
     agent.apply(&message(Role::User, "The task.", Some(Origin::Task)));
     answer("Done.").iter().for_each(|body| agent.apply(body));

@@ -45,8 +45,8 @@ pub use address::without_credentials;
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
 pub use check::{CommandEnd, CommandResult, HistoryEntry};
 pub use conversation::{
-    ConversationKind, ConversationMode, ConversationPartner, ConversationRecord, CountedTokens, PreviousActivation,
-    PromptState, SentParts,
+    ConversationKind, ConversationMode, ConversationPartner, ConversationRecord, CountedTokens,
+    PreviousActivation, PromptState, SentParts,
 };
 pub use duration::{format_duration, parse_duration};
 pub use envelope::{Body, Envelope, GateData};

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object,
-    PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
+    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry,
+    McpServerSpec, Object, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.

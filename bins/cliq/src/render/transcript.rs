@@ -30,10 +30,9 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             let what = format!("{} with {model}{tools}{}", start.agent, continues.unwrap_or_default());
             head(BOLD, &what)?;
             match start.continued_from {
-                Some(number) => ui::line(paint(
-                    DIM,
-                    format!("         conversation: continued from activation {number}"),
-                )),
+                Some(number) => {
+                    ui::line(paint(DIM, format!("         conversation: continued from activation {number}")))
+                }
                 None => Ok(()),
             }
         }

@@ -31,7 +31,9 @@ fn run_with_kills(env: &Env, kills: usize, random: &mut Random) -> usize {
         let mut run = env.spawn(arguments);
         if killed < kills {
             // The record of a continued turn is there before its prompt.
-            while run.try_wait().expect("a process").is_none() && env.files(".cliq/conversations").len() <= before {
+            while run.try_wait().expect("a process").is_none()
+                && env.files(".cliq/conversations").len() <= before
+            {
                 std::thread::sleep(Duration::from_millis(2));
             }
             std::thread::sleep(Duration::from_millis(random.below(250)));

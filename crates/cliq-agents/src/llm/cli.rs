@@ -31,10 +31,10 @@ pub(crate) use session::Session;
 use session::lost;
 use uuid::Uuid;
 
-use super::display::Display;
-use super::meter::{Meter, line};
 use super::Ended;
 use super::conversation::ConversationFile;
+use super::display::Display;
+use super::meter::{Meter, line};
 use crate::AnyError;
 
 /// Maximum number of bytes kept from error output.

@@ -11,7 +11,8 @@ mod decision;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, read_if_exists, write_atomic};
 use cliq_protocol::{
-    ConversationKind, ConversationMode, ConversationPartner, ConversationRecord, CountedTokens, PromptState, SentParts, VERSION,
+    ConversationKind, ConversationMode, ConversationPartner, ConversationRecord, CountedTokens, PromptState,
+    SentParts, VERSION,
 };
 use cliq_sdk::PhaseContext;
 use decision::{Candidate, Relation, decide};

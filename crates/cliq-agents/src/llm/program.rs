@@ -104,8 +104,7 @@ impl<'a> Program<'a> {
                 (form(Scope::Feedback(&earlier.sent))?, Origin::Feedback, Some(whole))
             }
         };
-        let file =
-            ConversationFile::begin(ctx, partner, &opening, program.new_session(), &question.sent)?;
+        let file = ConversationFile::begin(ctx, partner, &opening, program.new_session(), &question.sent)?;
         let mut past = Past { entries, continued_from: file.continued_from(), ..Past::default() };
         if let Opening::Resumed(earlier) = &opening {
             past.continues = Some(earlier.activation);
@@ -227,7 +226,8 @@ impl<'a> Program<'a> {
         let notice = notice_of_fresh(reason);
         self.desk.recorder.notice(&notice);
         self.desk.display.act(&notice);
-        let mut sent = SentParts { steering: self.steering.iter().cloned().collect(), ..SentParts::default() };
+        let mut sent =
+            SentParts { steering: self.steering.iter().cloned().collect(), ..SentParts::default() };
         if let Some(whole) = self.whole.take() {
             sent.add(&whole.sent);
             self.dialogue.turns[0] = whole.text;

@@ -213,7 +213,9 @@ impl AgentRun {
     async fn add_changed_files(&mut self) {
         let Dispatch::Phase(dispatch) = &mut self.message.dispatch else { return };
         let Some(previous) = &mut dispatch.phase.previous else { return };
-        let Some(mut files) = self.shared.changed_files(&self.phase, previous.activation).await else { return };
+        let Some(mut files) = self.shared.changed_files(&self.phase, previous.activation).await else {
+            return;
+        };
         previous.more_files = files.len().saturating_sub(MAX_CHANGED_FILES) as u64;
         files.truncate(MAX_CHANGED_FILES);
         previous.changed_files = Some(files);

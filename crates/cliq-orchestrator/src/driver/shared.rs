@@ -162,7 +162,8 @@ impl Shared {
         match changed {
             Ok(Ok(files)) => files,
             Ok(Err(reason)) => {
-                let message = format!("the files that activation {activation} changed are not known: {reason}");
+                let message =
+                    format!("the files that activation {activation} changed are not known: {reason}");
                 self.send(RunEvent::Warning { phase: Some(phase.clone()), message });
                 None
             }

@@ -59,7 +59,9 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
                 json!({"type": "error", "message": shorten(&message), "is_retried": kind.is_retried()}),
             )
         }
-        TranscriptBody::Notice { text } => (vec![cut(&text, MAX_TEXT)], json!({"type": "notice", "text": shorten(&text)})),
+        TranscriptBody::Notice { text } => {
+            (vec![cut(&text, MAX_TEXT)], json!({"type": "notice", "text": shorten(&text)}))
+        }
         TranscriptBody::Start(_)
         | TranscriptBody::Message { role: Role::User, .. }
         | TranscriptBody::Thinking { .. }

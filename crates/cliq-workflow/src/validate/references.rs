@@ -175,9 +175,11 @@ fn check_agents(cx: &Context<'_>, problems: &mut Vec<Diagnostic>) {
     }
     for phase in cx.phases().iter().filter(|phase| !phase.conversation.is_fresh()) {
         let Some(agent) = &phase.agent else { continue };
-        if own.contains(agent.value.as_str()) || agents::WITHOUT_CONVERSATION.contains(&agent.value.as_str()) {
+        if own.contains(agent.value.as_str()) || agents::WITHOUT_CONVERSATION.contains(&agent.value.as_str())
+        {
             let span = phase.record.key("conversation").unwrap_or(agent.span);
-            let message = format!("agent `{}` of {} has no conversation to continue", agent.value, phase.title());
+            let message =
+                format!("agent `{}` of {} has no conversation to continue", agent.value, phase.title());
             let help = "remove `conversation`, or let a model agent work in this phase";
             problems.push(Diagnostic::error("no-conversation", span, message, help));
         }

@@ -86,11 +86,7 @@ pub(super) fn decide(
 }
 
 /// Returns the reason why a conversation cannot be continued.
-fn obstacle(
-    partner: &ConversationPartner,
-    activation: u32,
-    record: &ConversationRecord,
-) -> Option<String> {
+fn obstacle(partner: &ConversationPartner, activation: u32, record: &ConversationRecord) -> Option<String> {
     let ConversationPartner { kind, agent, version, cwd } = &record.partner;
     if (*kind, agent) != (partner.kind, &partner.agent) {
         return Some(format!("activation {activation} was done by another agent, {agent}"));
@@ -169,7 +165,11 @@ mod tests {
             (Some(1), vec![without_record(2)], "activation 1 has no record of one"),
             (
                 Some(1),
-                vec![without_record(3), candidate(2, Interrupted, Accepted), candidate(1, Completed, Answered)],
+                vec![
+                    without_record(3),
+                    candidate(2, Interrupted, Accepted),
+                    candidate(1, Completed, Answered),
+                ],
                 "resumes 2",
             ),
             (

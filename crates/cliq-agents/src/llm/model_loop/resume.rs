@@ -327,9 +327,7 @@ fn earlier(ctx: &PhaseContext) -> Result<Option<Earlier>, AnyError> {
 }
 
 /// Messages of the user in a transcript: text, reason, ids of steering messages.
-fn messages(
-    entries: &[TranscriptEntry],
-) -> impl Iterator<Item = (&String, Option<Origin>, &Vec<String>)> {
+fn messages(entries: &[TranscriptEntry]) -> impl Iterator<Item = (&String, Option<Origin>, &Vec<String>)> {
     entries.iter().filter_map(|entry| match &entry.body {
         TranscriptBody::Message { role: Role::User, text, origin, steering, .. } => {
             Some((text, *origin, steering))
@@ -364,9 +362,9 @@ fn history(ctx: &PhaseContext, activation: u32) -> Result<Option<Vec<TranscriptE
     while let Some(activation) = next {
         let path = path.with_file_name(format!("{}.{activation}.jsonl", ctx.phase().name));
         let entries = read_transcript(&path)?.unwrap_or_default();
-        let is_own = entries
-            .iter()
-            .any(|entry| matches!(&entry.body, TranscriptBody::Start(start) if start.run_id == *ctx.run_id()));
+        let is_own = entries.iter().any(
+            |entry| matches!(&entry.body, TranscriptBody::Start(start) if start.run_id == *ctx.run_id()),
+        );
         if !is_own {
             return Ok(None);
         }
