@@ -5,6 +5,7 @@ use std::any::Any;
 use async_trait::async_trait;
 use cliq_fs::clear_status;
 
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{PriorState, RunEnd, RunMonitor, RunObserver};
@@ -102,7 +103,8 @@ pub async fn run(
     observer: &mut dyn RunObserver,
     cancel: &Cancellation,
 ) -> Result<Option<RunEnd>, BackendError> {
-    let prior = PriorState::read(job)?;
+    let read = job.clone();
+    let prior = blocking(move || PriorState::read(&read)).await?;
     let handle =
         if job.is_active { Some(RunHandle::adopted()) } else { backend.start(job, observer, cancel).await? };
     let end = match handle {
@@ -114,7 +116,8 @@ pub async fn run(
     };
     if end.is_none() {
         // The request to cancel was for this run, and has been fulfilled.
-        clear_status(job.dir())?;
+        let dir = job.dir().clone();
+        blocking(move || clear_status(&dir)).await?;
     }
     Ok(end)
 }

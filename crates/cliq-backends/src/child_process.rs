@@ -16,6 +16,7 @@ use cliq_protocol::RunId;
 use tokio::process::{Child, Command};
 
 use crate::backend::{Backend, RunHandle};
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
@@ -166,7 +167,8 @@ pub fn request_cancel(workspace: &Utf8Path) -> Result<(), BackendError> {
 #[async_trait]
 impl Backend for ChildProcess {
     async fn find(&self, job: &RunJob) -> Result<bool, BackendError> {
-        Ok(is_alive(&self.log_of(&job.run_id)))
+        let log = self.log_of(&job.run_id);
+        Ok(blocking(move || is_alive(&log)).await)
     }
 
     async fn start(
@@ -178,7 +180,9 @@ impl Backend for ChildProcess {
         if cancel.is_cancelled() {
             return Ok(None);
         }
-        let child = self.spawn(job.dir().workspace(), &job.run_id, &job.start, &job.spec, &job.mode)?;
+        let (this, job) = (self.clone(), job.clone());
+        let start = move || this.spawn(job.dir().workspace(), &job.run_id, &job.start, &job.spec, &job.mode);
+        let child = blocking(start).await?;
         Ok(Some(RunHandle::default().with(child)))
     }
 
@@ -196,9 +200,12 @@ impl Backend for ChildProcess {
             // Check this before reading, so that everything written before the end is read.
             let is_over = match handle.guards.first_mut().and_then(|guard| guard.downcast_mut::<Child>()) {
                 Some(child) => !matches!(child.try_wait(), Ok(None)),
-                None => !is_alive(&log),
+                None => {
+                    let log = log.clone();
+                    !blocking(move || is_alive(&log)).await
+                }
             };
-            journal.read(monitor);
+            journal.read(monitor).await;
             if is_over || monitor.is_over() {
                 break;
             }
@@ -206,20 +213,21 @@ impl Backend for ChildProcess {
             tokio::select! {
                 () = cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
-                    request_cancel(job.dir().workspace())?;
+                    self.cancel(job).await?;
                 }
                 () = ended(child) => {}
                 () = tokio::time::sleep(POLL) => {}
             }
         }
         if !monitor.is_over() {
-            return Err(BackendError::Ended(cliq_fs::last_error(&log)));
+            return Err(BackendError::Ended(blocking(move || cliq_fs::last_error(&log)).await));
         }
         Ok(Some(monitor.recorded_end()))
     }
 
     async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {
-        request_cancel(job.dir().workspace())
+        let workspace = job.dir().workspace().to_owned();
+        blocking(move || request_cancel(&workspace)).await
     }
 }
 
@@ -233,7 +241,8 @@ async fn ended(child: Option<&mut Child>) {
 
 /// Reader of the journal of a run that another process writes.
 pub(crate) struct JournalTail {
-    journal: JournalFollower,
+    /// `None` while a thread for blocking work reads it.
+    journal: Option<JournalFollower>,
     run_id: RunId,
     /// Whether the records that are read belong to the run.
     is_same_run: bool,
@@ -241,15 +250,20 @@ pub(crate) struct JournalTail {
 
 impl JournalTail {
     pub(crate) fn new(dir: &CliqDir, run_id: &RunId) -> Self {
-        let journal = JournalFollower::new(&dir.journal());
+        let journal = Some(JournalFollower::new(&dir.journal()));
         Self { journal, run_id: run_id.clone(), is_same_run: false }
     }
 
     /// Passes new records on. A journal that cannot be read at this moment is read again later.
-    pub(crate) fn read(&mut self, monitor: &mut RunMonitor<'_>) {
-        let Ok(JournalUpdate::More(records) | JournalUpdate::Afresh(records)) = self.journal.read() else {
-            return;
-        };
+    pub(crate) async fn read(&mut self, monitor: &mut RunMonitor<'_>) {
+        let Some(mut journal) = self.journal.take() else { return };
+        let (journal, read) = blocking(move || {
+            let read = journal.read();
+            (journal, read)
+        })
+        .await;
+        self.journal = Some(journal);
+        let Ok(JournalUpdate::More(records) | JournalUpdate::Afresh(records)) = read else { return };
         for record in records {
             if let cliq_orchestrator::RunEvent::RunStarted { run_id, .. } = &record.event {
                 self.is_same_run = *run_id == self.run_id;

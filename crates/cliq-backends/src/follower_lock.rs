@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
 
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 
@@ -27,7 +28,11 @@ pub(crate) fn try_lock(dir: &CliqDir) -> Option<FollowerLock> {
 /// Waits for a request to cancel: by `cliq cancel`, or by the token.
 pub(crate) async fn cancelled(dir: &CliqDir, cancel: &Cancellation) {
     let by_command = async {
-        while read_status(dir) != Some(PipelineStatus::Cancelled) {
+        loop {
+            let dir = dir.clone();
+            if blocking(move || read_status(&dir)).await == Some(PipelineStatus::Cancelled) {
+                return;
+            }
             tokio::time::sleep(POLL).await;
         }
     };

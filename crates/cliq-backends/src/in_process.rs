@@ -5,6 +5,7 @@ use cliq_fs::ProjectLock;
 use cliq_project::RunOptions;
 
 use crate::backend::{Backend, RunHandle};
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
@@ -18,8 +19,12 @@ pub struct InProcess;
 #[async_trait]
 impl Backend for InProcess {
     async fn find(&self, job: &RunJob) -> Result<bool, BackendError> {
-        let is_busy = ProjectLock::holder(job.dir())?.is_some();
-        Ok(is_busy && last_run_id(&job.project)?.as_ref() == Some(&job.run_id))
+        let (project, run_id) = (job.project.clone(), job.run_id.clone());
+        blocking(move || {
+            let is_busy = ProjectLock::holder(project.dir())?.is_some();
+            Ok(is_busy && last_run_id(&project)? == Some(run_id))
+        })
+        .await
     }
 
     async fn start(
@@ -39,8 +44,13 @@ impl Backend for InProcess {
         monitor: &mut RunMonitor<'_>,
         cancel: &Cancellation,
     ) -> Result<Option<RunEnd>, BackendError> {
-        let options = RunOptions::new().with_spec(job.spec.clone()).with_run_id(job.run_id.clone());
-        let mut plan = job.project.run_plan_of(job.workflow.clone(), &job.settings, &options)?;
+        let planned = job.clone();
+        let mut plan = blocking(move || {
+            let RunJob { project, workflow, settings, run_id, spec, .. } = planned;
+            let options = RunOptions::new().with_spec(spec).with_run_id(run_id);
+            project.run_plan_of(workflow, &settings, &options)
+        })
+        .await?;
         plan.parks = job.mode.parks;
         plan.records_commands = job.mode.instance_id.is_some();
         let host = job.project.host();
@@ -50,6 +60,7 @@ impl Backend for InProcess {
     }
 
     async fn cancel(&self, job: &RunJob) -> Result<(), BackendError> {
-        request_cancel(job.dir().workspace())
+        let workspace = job.dir().workspace().to_owned();
+        blocking(move || request_cancel(&workspace)).await
     }
 }

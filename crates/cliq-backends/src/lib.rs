@@ -10,6 +10,7 @@
 //! here prints or reads the environment.
 
 mod backend;
+mod blocking;
 mod cancellation;
 mod child_process;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]

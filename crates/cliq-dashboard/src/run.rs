@@ -40,6 +40,9 @@ use head::{Tab, summary, tabs};
 /// The most phases, handoffs and logs that are listed at once: a page stays small for teams of thousands.
 const LISTED: usize = 60;
 
+/// Note in place of parts that are read from the workspace.
+const NOT_RESPONDING: &str = "The file system of the workspace does not respond: this page shows what the server knows without it. The server reads the files again once it does.";
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Part {
     /// Index of the page of phases, 0-based.
@@ -57,18 +60,30 @@ pub(super) async fn page(
     Query(part): Query<Part>,
 ) -> Page {
     let (run, document) = find_run(&core, &id).await?;
-    let files = core.in_project(&run, |run, project| Ok(RunFiles::read(run, project))).await;
-    let files = match files {
-        Ok(files) => Some(files),
-        Err(problem) if problem.status() == StatusCode::GONE => None,
-        Err(problem) => return Err(problem.into()),
+    let mut responds = document.workspace_responds;
+    let files = if responds {
+        match core.in_project(&run, |run, project| Ok(RunFiles::read(run, project))).await {
+            Ok(files) => Some(files),
+            Err(problem) if problem.status() == StatusCode::GONE => None,
+            Err(_) if core.supervisor.workspace_io().is_stuck(&run.workspace) => {
+                responds = false;
+                None
+            }
+            Err(problem) => return Err(problem.into()),
+        }
+    } else {
+        None
     };
     let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
     // A finished run that is not the last of its project cannot go on: its outcome stays.
     let can_resume = files.is_some() && core.supervisor.check_resumable(&run).await.is_ok();
-    let picture = graph::of_run(&core, &run, &document.phases, chosen).await;
+    let picture = if responds {
+        graph::of_run(&core, &run, &document.phases, chosen).await
+    } else {
+        RunPicture::None
+    };
     let steps = steps::of(&core, &run).await?;
-    let team = team_of(&core, &run).await;
+    let team = if responds { team_of(&core, &run).await } else { None };
     let base = format!("/runs/{id}");
     let phase = chosen.and_then(|name| panel::find(&document.phases, name));
     let review = match phase.and_then(|phase| phase["review"]["id"].as_str()) {
@@ -88,6 +103,7 @@ pub(super) async fn page(
                     @match picture {
                         RunPicture::Drawn(svg) => (PreEscaped(svg)),
                         RunPicture::NotKept => p.empty { (graph::NOT_KEPT) },
+                        RunPicture::None if !responds => p.empty { (NOT_RESPONDING) },
                         RunPicture::None => p.empty { "The graph is drawn once the team is assembled, and as long as the workspace is there." },
                     }
                 }
@@ -113,8 +129,10 @@ pub(super) async fn page(
                 }
             }
             p { a href=(format!("{base}/files")) { "Files of the workspace" } }
-        } @else {
+        } @else if responds {
             p.empty { "The workspace is gone: logs, handoffs and files with it." }
+        } @else {
+            p.empty { (NOT_RESPONDING) }
         }
         @if let Some(team) = &team {
             details.card {

@@ -24,7 +24,8 @@ pub enum RunStart {
 }
 
 /// Executes a plan from start to end and gives the run as it ended. `on_event` gets each event, with the state after it.
-/// The run is cancelled when `cancelled` resolves. Needs a tokio runtime with IO and time.
+/// The run is cancelled when `cancelled` resolves. Needs a tokio runtime with IO and time. Files are read and written on threads for
+/// blocking work: a project on a file system that does not respond delays its own run, and nothing else of the runtime.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), cliq_project::ProjectError> {
@@ -50,26 +51,8 @@ pub async fn execute(
     cancelled: impl Future<Output = ()>,
     mut on_event: impl FnMut(&Record, &RunView),
 ) -> Result<RunView, ProjectError> {
-    let has_variable = |name: &str| host.has_variable(name);
-    let fresh = RunView::new(&plan.workflow);
-    let mut recorder = Recorder::new(&plan);
-    // The next run may have another team. Teams of team phases are part of their own directory.
-    let is_new = matches!(start, RunStart::Fresh | RunStart::Changed) && plan.parent.is_none();
-    let team = is_new.then(|| (plan.dir.clone(), Arc::clone(&plan.workflow.texts)));
-    let (mut run, mut view) = match start {
-        RunStart::Fresh | RunStart::Changed => (Run::start(plan, &has_variable)?, fresh),
-        RunStart::Resume { from } => {
-            let project = Project::of(plan.dir.clone(), host.clone());
-            let last = project.last_run(&plan.workflow)?.map_or(fresh, |(_, view)| view);
-            recorder.keep(&last, from.as_deref());
-            (Run::resume(plan, from.as_deref(), &has_variable)?, last)
-        }
-    };
-    recorder.started(run.id());
-    // Without it, pages say later that the team was not kept.
-    if let Some((dir, texts)) = team {
-        let _ = RunTeam::new(run.id(), &texts).write(&dir);
-    }
+    let (start, host) = (start.clone(), host.clone());
+    let Started { mut run, mut view, recorder } = blocking(move || begin(plan, &start, &host)).await?;
     let mut cancelled = pin!(cancelled);
     let mut asked = false;
     loop {
@@ -86,6 +69,51 @@ pub async fn execute(
         on_event(&record, &view);
     }
     let view = run.finish().await;
-    recorder.ended();
+    blocking(move || recorder.ended()).await;
     Ok(view)
+}
+
+/// Run that has started.
+struct Started {
+    run: Run,
+    view: RunView,
+    recorder: Recorder,
+}
+
+/// Takes the fingerprints of a plan and starts its run. Blocks.
+fn begin(plan: RunPlan, start: &RunStart, host: &Host) -> Result<Started, ProjectError> {
+    let has_variable = |name: &str| host.has_variable(name);
+    let fresh = RunView::new(&plan.workflow);
+    let mut recorder = Recorder::new(&plan);
+    // The next run may have another team. Teams of team phases are part of their own directory.
+    let is_new = matches!(start, RunStart::Fresh | RunStart::Changed) && plan.parent.is_none();
+    let team = is_new.then(|| (plan.dir.clone(), Arc::clone(&plan.workflow.texts)));
+    let (run, view) = match start {
+        RunStart::Fresh | RunStart::Changed => (Run::start(plan, &has_variable)?, fresh),
+        RunStart::Resume { from } => {
+            let project = Project::of(plan.dir.clone(), host.clone());
+            let last = project.last_run(&plan.workflow)?.map_or(fresh, |(_, view)| view);
+            recorder.keep(&last, from.as_deref());
+            (Run::resume(plan, from.as_deref(), &has_variable)?, last)
+        }
+    };
+    recorder.started(run.id());
+    // Without it, pages say later that the team was not kept.
+    if let Some((dir, texts)) = team {
+        let _ = RunTeam::new(run.id(), &texts).write(&dir);
+    }
+    Ok(Started { run, view, recorder })
+}
+
+/// Runs blocking work on a thread for it, in the span of the caller.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and nothing waits for the result.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }

@@ -85,6 +85,9 @@ pub struct RunDocument {
     pub phases: Value,
     /// Steering messages, oldest first.
     pub steering: Vec<SteeringDocument>,
+    /// Whether the files of the workspace respond. If not, the document contains what the server knows without them: the runs of team
+    /// phases are missing from `phases`.
+    pub workspace_responds: bool,
     /// Trial of an evaluation, if the run is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialDocument>,
@@ -155,7 +158,7 @@ async fn view_of_events(core: &Arc<Core>, run: &Run) -> Result<RunView, Problem>
     }
 }
 
-/// Returns a run with the current state of its phases.
+/// Returns a run with the current state of its phases. Does not wait for a workspace whose file system does not respond.
 ///
 /// # Errors
 /// Returns a problem if there is no such run, or the store fails.
@@ -170,13 +173,19 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
         }
         view => view,
     };
-    let document = match view {
+    let io = core.supervisor.workspace_io();
+    let (document, workspace_responds) = match view {
         Some(view) => {
-            let (host, run) = (core.host().clone(), run.clone());
-            let workspace = run.workspace.clone();
-            core.in_workspace(&workspace, move || status_document(&host, &run, &view)).await?
+            let (host, of, shown) = (core.host().clone(), run.clone(), Arc::clone(&view));
+            match io.probe(&run.workspace, move || status_document(&host, &of, &shown)).await {
+                Ok(document) => (document, true),
+                Err(error) => {
+                    tracing::debug!(run = %run.id, %error, "showing a run without its files");
+                    (json!(*view), false)
+                }
+            }
         }
-        None => run.view.clone(),
+        None => (run.view.clone(), !io.is_stuck(&run.workspace)),
     };
     let steering = SteeringDocument::all(&run, &document);
     let phases = document.get("phases").cloned().unwrap_or_else(|| json!([]));
@@ -193,6 +202,7 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
         recoveries: run.life.recoveries,
         phases,
         steering,
+        workspace_responds,
         trial,
     };
     Ok((run, document))

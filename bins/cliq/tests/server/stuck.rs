@@ -68,6 +68,12 @@ fn stuck_workspace_delays_only_its_own_run() {
         for _ in 0..20 {
             assert_eq!(server.send("GET", "/healthz", &[], None).status, 200);
         }
+        // What the server knows without the files is there at once.
+        let shown = server.get(&format!("/api/v1/runs/{stuck}")).expect(200).json();
+        assert_eq!(shown["workspace_responds"], false, "{shown}");
+        assert_eq!((&shown["state"], &shown["phases"][0]["status"]), (&json!("running"), &json!("running")));
+        let page = server.get(&format!("/runs/{stuck}")).expect(200);
+        assert!(page.body.contains("does not respond"), "the page says why its files are missing");
         // Another run starts and ends in the meantime.
         let quick = server.start_run(&json!({"team": "@local/quick"}));
         assert_eq!(server.ended(&quick)["state"], "completed");
@@ -79,6 +85,10 @@ fn stuck_workspace_delays_only_its_own_run() {
             // 410 or 404: its files could not be opened when the file system failed.
             assert!(matches!(status, 200 | 404 | 410 | 422 | 503), "{status}");
         }
+    });
+    wait_for("the files respond", || {
+        let shown = server.get(&format!("/api/v1/runs/{stuck}")).expect(200).json();
+        (shown["workspace_responds"] == true).then_some(())
     });
     // The follower goes on as soon as the file system responds.
     server.post(&format!("/api/v1/runs/{stuck}/cancel"), &json!({})).expect(202);

@@ -15,6 +15,7 @@ use cliq_protocol::RunId;
 use cliq_settings::DockerSettings;
 
 use crate::backend::{Backend, RunHandle};
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::follower_lock;
@@ -195,7 +196,8 @@ impl Backend for Docker {
         cancel: &Cancellation,
     ) -> Result<Option<RunHandle>, BackendError> {
         let (dir, run_id) = (job.dir(), &job.run_id);
-        let lock = follower_lock::lock(dir)?;
+        let locked = dir.clone();
+        let lock = blocking(move || follower_lock::lock(&locked)).await?;
         let engine = Engine::connect(&self.address).await?;
         let slot = self.take_slot(run_id)?;
         let description = self.job(job, engine.maps_users().await?);

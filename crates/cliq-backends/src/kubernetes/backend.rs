@@ -14,6 +14,7 @@ use cliq_settings::{KubernetesSettings, ReviewSettings};
 
 use super::job_follower::JobFollower;
 use crate::backend::{Backend, RunHandle};
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
@@ -241,7 +242,8 @@ impl Backend for Kubernetes {
                 hint: "`hug.server_url` and `hug.token` name one that pods can reach: docs/kubernetes.md in the repository of cliq",
             });
         }
-        let lock = follower_lock::lock(job.dir())?;
+        let dir = job.dir().clone();
+        let lock = blocking(move || follower_lock::lock(&dir)).await?;
         let cluster = Cluster::connect(&self.options).await?;
         let (work, handover) = (self.work(job, observer)?, self.handover(job)?);
         let is_started = tokio::select! {

@@ -8,6 +8,7 @@ use cliq_fs::{CliqDir, PipelineStatus, write_status};
 use cliq_protocol::RunId;
 use tokio::time::{Instant, sleep};
 
+use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::JournalTail;
 use crate::error::BackendError;
@@ -33,6 +34,20 @@ pub(super) struct JobFollower<'a> {
     pub(super) is_own: bool,
 }
 
+/// Notices of the cluster and records of the journal that the monitor has not received.
+struct News<'a> {
+    notices: &'a Mutex<Vec<String>>,
+    journal: JournalTail,
+}
+
+impl News<'_> {
+    async fn read(&mut self, monitor: &mut RunMonitor<'_>) {
+        let new = std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        new.iter().for_each(|text| monitor.observer().notice(text));
+        self.journal.read(monitor).await;
+    }
+}
+
 impl JobFollower<'_> {
     /// Follows Job and journal to the end. Returns `None` if the run was cancelled before it started.
     pub(super) async fn follow(
@@ -41,13 +56,7 @@ impl JobFollower<'_> {
         cancel: &Cancellation,
     ) -> Result<Option<JobEnd>, BackendError> {
         let notices: Mutex<Vec<String>> = Mutex::default();
-        let mut journal = JournalTail::new(self.dir, self.run_id);
-        let mut read = |monitor: &mut RunMonitor<'_>| {
-            let new: Vec<String> =
-                std::mem::take(&mut *notices.lock().unwrap_or_else(PoisonError::into_inner));
-            new.iter().for_each(|text| monitor.observer().notice(text));
-            journal.read(monitor);
-        };
+        let mut news = News { notices: &notices, journal: JournalTail::new(self.dir, self.run_id) };
         let mut job = std::pin::pin!(self.cluster.follow(self.run_id, self.options, |text| {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         }));
@@ -59,7 +68,7 @@ impl JobFollower<'_> {
         let end = loop {
             tokio::select! {
                 end = &mut job => {
-                    read(monitor);
+                    news.read(monitor).await;
                     if end.is_err() && self.is_own && !monitor.has_started() {
                         // No follower would see it start.
                         let _ = self.cluster.remove(self.run_id).await;
@@ -68,17 +77,18 @@ impl JobFollower<'_> {
                 }
                 () = cancel.cancelled(), if asked.is_none() => {
                     asked = Some(Instant::now());
-                    write_status(self.dir, PipelineStatus::Cancelled)?;
+                    let dir = self.dir.clone();
+                    blocking(move || write_status(&dir, PipelineStatus::Cancelled)).await?;
                 }
                 () = &mut by_command, if !is_cancelled && !monitor.has_started() => is_cancelled = true,
                 () = sleep(POLL) => {}
             }
-            read(monitor);
+            news.read(monitor).await;
             // A run that works reads the request and ends by itself.
             let is_overdue = asked.is_some_and(|asked| asked.elapsed() > self.grace);
             if is_overdue || (!monitor.has_started() && (is_cancelled || asked.is_some())) {
                 self.cluster.remove(self.run_id).await?;
-                read(monitor);
+                news.read(monitor).await;
                 if !monitor.has_started() {
                     return Ok(None);
                 }
@@ -92,7 +102,7 @@ impl JobFollower<'_> {
         let deadline = Instant::now() + VISIBILITY;
         let exited = matches!(end, JobEnd::Exited { .. });
         loop {
-            read(monitor);
+            news.read(monitor).await;
             let is_complete = monitor.is_over() || !monitor.has_started() || !exited;
             if is_complete || Instant::now() > deadline {
                 return Ok(Some(end));
