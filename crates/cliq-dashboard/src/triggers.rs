@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use cliq_model::{Scope, SourceKind};
-use cliq_triggers::{FiringDocument, PlanDocument, TestRequest, TriggerDocument};
+use cliq_triggers::{FiringDocument, PlanDocument, PlanOutcome, TestRequest, TriggerDocument};
 use cliq_web::{Core, Form, Path, Problem, Query, find_trigger, list_firings, set_trigger_paused};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -203,9 +203,9 @@ fn outcome(tested: &Tested) -> Markup {
     };
     html! {
         section.card role="status" aria-labelledby="outcome" {
-            h3 #outcome { @if plan.outcome == "run" { "A run would start" } @else { "No run would start" } }
+            h3 #outcome { @if plan.outcome == PlanOutcome::Run { "A run would start" } @else { "No run would start" } }
             @if let Some(reason) = &plan.reason { p { (shown(reason.as_bytes())) } }
-            @if plan.outcome == "run" {
+            @if plan.outcome == PlanOutcome::Run {
                 p.facts {
                     @if let Some(title) = &plan.title { strong { (shown(title.as_bytes())) } }
                     @if let Some(team) = &plan.team { span { (team) } }

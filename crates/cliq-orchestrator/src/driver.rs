@@ -424,13 +424,11 @@ impl Driver {
         let workflow = Arc::clone(&self.shared.plan.workflow);
         let input = event.as_input(&workflow);
         // Work that failed, as opposed to a verdict: `on_fail` is for it.
-        let may_have_failed = match &event {
-            RunEvent::WorkFailed { phase, .. } => workflow.find(phase.as_str()),
-            RunEvent::CommandsFinished { phase, .. } => {
-                workflow.find(phase.as_str()).filter(|id| !workflow.phase(*id).kind.is_gate())
-            }
-            _ => None,
+        let may_have_failed = event.may_fail().and_then(|phase| workflow.find(phase.as_str()));
+        let is_verdict = |id: PhaseId| {
+            matches!(event, RunEvent::CommandsFinished { .. }) && workflow.phase(id).kind.is_gate()
         };
+        let may_have_failed = may_have_failed.filter(|id| !is_verdict(*id));
         let begins = matches!(event, RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. });
         self.publish(event);
         if begins {

@@ -54,6 +54,7 @@ impl Journal {
 }
 
 /// Adds what an event says of the outcome of a phase.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn add_details(ended: &mut BTreeMap<PhaseName, KeptPhase>, event: &RunEvent) {
     let Some(name) = event.phase() else { return };
     if let RunEvent::ItemFailed { reason, .. } = event
@@ -84,6 +85,46 @@ fn add_details(ended: &mut BTreeMap<PhaseName, KeptPhase>, event: &RunEvent) {
         }
         RunEvent::CommandsFinished { results, .. } if kept.kind.is_gate() => kept.results.clone_from(results),
         RunEvent::AgentCompleted { result, .. } if kept.kind.is_gate() => kept.answer.clone_from(result),
-        _ => {}
+        RunEvent::RunStarted { .. }
+        | RunEvent::RunInterrupted
+        | RunEvent::RunResumed { .. }
+        | RunEvent::PhaseStarted { .. }
+        | RunEvent::AgentStarted { .. }
+        | RunEvent::CommandStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::CommandsFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::UsageReported { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::AccessRefused { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::RunParked { .. }
+        | RunEvent::SteeringReceived { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::NotifyRequested { .. }
+        | RunEvent::AgentCompleted { .. }
+        | RunEvent::WorkFailed { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::ItemFailed { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::RetryDelayed { .. }
+        | RunEvent::RetryDue { .. }
+        | RunEvent::Verdict { .. }
+        | RunEvent::VerdictRejected { .. }
+        | RunEvent::PhaseCompleted { .. }
+        | RunEvent::PhaseEscalated { .. }
+        | RunEvent::PhaseReset { .. }
+        | RunEvent::PhaseStopped { .. }
+        | RunEvent::Draining { .. }
+        | RunEvent::Warning { .. }
+        | RunEvent::CancelRequested { .. }
+        | RunEvent::OrchestratorFailed { .. }
+        | RunEvent::RunFinished { .. } => {}
     }
 }

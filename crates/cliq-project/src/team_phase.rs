@@ -138,6 +138,7 @@ struct InnerReviews {
 impl InnerReviews {
     /// Returns what is to be reported after an event: a review that is waited for, with the time up to which the whole run waits; or one that
     /// is over, without reviewers, if there is no other.
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn change(&mut self, event: &RunEvent) -> Option<WaitingReview> {
         let changed = match event {
             RunEvent::ReviewWaits { phase, review, .. } => {
@@ -163,7 +164,44 @@ impl InnerReviews {
                 let others = on.iter().filter(|id| **id != review.id).cloned().collect();
                 WaitingReview { due: until.map(Into::into), others, ..review }
             }
-            _ => return None,
+            RunEvent::RunStarted { .. }
+            | RunEvent::RunInterrupted
+            | RunEvent::RunResumed { .. }
+            | RunEvent::PhaseStarted { .. }
+            | RunEvent::AgentStarted { .. }
+            | RunEvent::CommandStarted { .. }
+            | RunEvent::CommandFinished { .. }
+            | RunEvent::CommandsFinished { .. }
+            | RunEvent::Progress { .. }
+            | RunEvent::UsageReported { .. }
+            | RunEvent::ReviewIdle { .. }
+            | RunEvent::PhaseSandboxed { .. }
+            | RunEvent::AccessRefused { .. }
+            | RunEvent::RunParked { .. }
+            | RunEvent::SteeringReceived { .. }
+            | RunEvent::SteeringDelivered { .. }
+            | RunEvent::NotifyRequested { .. }
+            | RunEvent::PhaseDecided { .. }
+            | RunEvent::PhaseSkipped { .. }
+            | RunEvent::ItemsStarted { .. }
+            | RunEvent::ItemFailed { .. }
+            | RunEvent::RetryScheduled { .. }
+            | RunEvent::MergeConflict { .. }
+            | RunEvent::ItemsMerged { .. }
+            | RunEvent::RetryDelayed { .. }
+            | RunEvent::RetryDue { .. }
+            | RunEvent::Verdict { .. }
+            | RunEvent::VerdictRejected { .. }
+            | RunEvent::PhaseCompleted { .. }
+            | RunEvent::PhaseEscalated { .. }
+            | RunEvent::PhaseReset { .. }
+            | RunEvent::PhaseStopped { .. }
+            | RunEvent::Draining { .. }
+            | RunEvent::Warning { .. }
+            | RunEvent::CancelRequested { .. }
+            | RunEvent::OrchestratorFailed { .. }
+            | RunEvent::RunFinished { .. }
+            | _ => return None,
         };
         self.last = Some(WaitingReview { due: None, others: Vec::new(), ..changed.clone() });
         Some(changed)

@@ -184,6 +184,7 @@ fn conversation(record: &Record, view: &RunView, place: &Utf8Path) -> Option<Str
     }
 }
 
+#[deny(clippy::wildcard_enum_match_arm)]
 fn step(record: &Record, view: &RunView) -> Option<Step> {
     let (significance, text) = match &record.event {
         // What follows says it.
@@ -264,7 +265,26 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
                 if *status == PipelineStatus::Completed { Significance::Good } else { Significance::Bad };
             (significance, format!("the run ended: {status}"))
         }
-        _ => (Significance::Usual, record.event.describe()),
+        RunEvent::RunResumed { .. }
+        | RunEvent::PhaseStarted { .. }
+        | RunEvent::CommandStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::AccessRefused { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::RunParked { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::RetryDue { .. }
+        | RunEvent::PhaseReset { .. }
+        | _ => (Significance::Usual, record.event.describe()),
     };
     let at_ms = record.ts.time().map_or(0, Timestamp::unix_millis) - view.started_ms.unwrap_or(0);
     Some(Step { at_ms: at_ms.max(0), ts: record.ts.clone(), significance, text })

@@ -1,5 +1,8 @@
 //! Meaning of journal records for the stored run.
 
+// A new event has to be handled by name.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use cliq_fs::CliqDir;
 use cliq_model::{LifecycleEffect, LifecycleEvent, NewRunEvent, Run, RunOutcome, RunTotals};
 use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunView};
@@ -22,7 +25,43 @@ pub(crate) fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
         | RunEvent::PhaseCompleted { phase }
         | RunEvent::PhaseEscalated { phase, .. }
         | RunEvent::PhaseStopped { phase } => Some(phase),
-        _ => None,
+        RunEvent::RunStarted { .. }
+        | RunEvent::RunInterrupted
+        | RunEvent::RunResumed { .. }
+        | RunEvent::PhaseStarted { .. }
+        | RunEvent::AgentStarted { .. }
+        | RunEvent::CommandStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::CommandsFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::UsageReported { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::AccessRefused { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::RunParked { .. }
+        | RunEvent::SteeringReceived { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::NotifyRequested { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::ItemFailed { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::RetryDelayed { .. }
+        | RunEvent::RetryDue { .. }
+        | RunEvent::Verdict { .. }
+        | RunEvent::VerdictRejected { .. }
+        | RunEvent::PhaseReset { .. }
+        | RunEvent::Draining { .. }
+        | RunEvent::Warning { .. }
+        | RunEvent::CancelRequested { .. }
+        | RunEvent::OrchestratorFailed { .. }
+        | RunEvent::RunFinished { .. }
+        | _ => None,
     }
 }
 
@@ -86,7 +125,45 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<Lifec
                 PipelineStatus::Cancelled => RunOutcome::Cancelled,
             })
         }
-        _ => return Vec::new(),
+        RunEvent::RunInterrupted
+        | RunEvent::PhaseStarted { .. }
+        | RunEvent::AgentStarted { .. }
+        | RunEvent::CommandStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::CommandsFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::UsageReported { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::AccessRefused { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::RunParked { .. }
+        | RunEvent::SteeringReceived { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::NotifyRequested { .. }
+        | RunEvent::AgentCompleted { .. }
+        | RunEvent::WorkFailed { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::ItemFailed { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::RetryDelayed { .. }
+        | RunEvent::RetryDue { .. }
+        | RunEvent::Verdict { .. }
+        | RunEvent::VerdictRejected { .. }
+        | RunEvent::PhaseCompleted { .. }
+        | RunEvent::PhaseEscalated { .. }
+        | RunEvent::PhaseReset { .. }
+        | RunEvent::PhaseStopped { .. }
+        | RunEvent::Draining { .. }
+        | RunEvent::Warning { .. }
+        | RunEvent::CancelRequested { .. }
+        | RunEvent::OrchestratorFailed { .. }
+        | _ => return Vec::new(),
     };
     run.life.step(step).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::model::{Source, Trigger};
-use crate::plan::{Plan, plan};
+use crate::plan::{Plan, PlannedRun, plan};
 use crate::schedule;
 
 /// Number of next ticks in a document.
@@ -126,7 +126,7 @@ impl TriggerDocument {
             source,
             preset: trigger.preset.map(|preset| preset.as_str().to_owned()),
             when: trigger.when.iter().map(|when| when.source().to_owned()).collect(),
-            team: trigger.run.team.clone(),
+            team: trigger.run.team.as_ref().map(ToString::to_string),
             project: trigger.run.project.clone(),
             group: trigger.concurrency.as_ref().map(|concurrency| concurrency.group.source().to_owned()),
             policy: trigger.concurrency.as_ref().map(|concurrency| concurrency.policy.as_str().to_owned()),
@@ -174,12 +174,26 @@ impl TestRequest {
     }
 }
 
+/// Outcome of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = TriggerTestOutcome)]
+pub enum PlanOutcome {
+    /// A run would start.
+    Run,
+    /// A condition does not hold.
+    #[default]
+    Skip,
+    /// An expression has no value.
+    Fail,
+}
+
 /// Result of a test: the run that would start, or the reason for none.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 #[schema(as = TriggerTest)]
 pub struct PlanDocument {
-    /// `run`, `skip` or `fail`.
-    pub outcome: String,
+    /// Outcome.
+    pub outcome: PlanOutcome,
     /// Reason for no run.
     pub reason: Option<String>,
     /// Team.
@@ -205,6 +219,44 @@ pub struct PlanDocument {
     pub policy: Option<String>,
 }
 
+impl PlanDocument {
+    fn without_run(outcome: PlanOutcome, reason: String) -> Self {
+        Self { outcome, reason: Some(reason), ..Self::default() }
+    }
+}
+
+impl From<Plan> for PlanDocument {
+    fn from(plan: Plan) -> Self {
+        match plan {
+            Plan::Run(run) => (*run).into(),
+            Plan::Skip(reason) => Self::without_run(PlanOutcome::Skip, reason),
+            Plan::Fail(reason) => Self::without_run(PlanOutcome::Fail, reason),
+        }
+    }
+}
+
+impl From<PlannedRun> for PlanDocument {
+    fn from(PlannedRun { spec, project, group }: PlannedRun) -> Self {
+        let RunSpec {
+            team,
+            title,
+            requirement,
+            inputs,
+            agent,
+            // A trigger sets none.
+            max_parallel: _,
+            budget,
+            repos,
+            // The sandbox is the choice of the trigger's source too.
+            sandbox: _,
+        } = spec;
+        let (group, policy) = group.unzip();
+        let policy = policy.map(|policy| policy.as_str().to_owned());
+        let (outcome, reason) = (PlanOutcome::Run, None);
+        Self { outcome, reason, team, project, title, requirement, inputs, repos, agent, budget, group, policy }
+    }
+}
+
 /// Returns the outcome of a payload at `now`. Stores and starts nothing.
 #[must_use]
 pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: Timestamp) -> PlanDocument {
@@ -224,55 +276,5 @@ pub fn test_trigger(trigger: &Trigger, request: &TestRequest, now: Timestamp) ->
         Source::Files(_) => drop(values.insert("files".to_owned(), json!(request.files))),
         Source::Schedule(_) => {}
     }
-    let mut document = PlanDocument {
-        outcome: "run".to_owned(),
-        reason: None,
-        team: None,
-        project: None,
-        title: None,
-        requirement: None,
-        inputs: BTreeMap::new(),
-        repos: Vec::new(),
-        agent: None,
-        budget: Budget::default(),
-        group: None,
-        policy: None,
-    };
-    match plan(trigger, &values) {
-        Plan::Run(run) => {
-            let (group, policy) = run.group.unzip();
-            let RunSpec {
-                team,
-                title,
-                requirement,
-                inputs,
-                agent,
-                // A trigger sets none.
-                max_parallel: _,
-                budget,
-                repos,
-                // The sandbox is the choice of the trigger's source too.
-                sandbox: _,
-            } = run.spec;
-            let policy = policy.map(|policy| policy.as_str().to_owned());
-            let project = run.project;
-            document = PlanDocument {
-                outcome: document.outcome,
-                reason: None,
-                team,
-                project,
-                title,
-                requirement,
-                inputs,
-                repos,
-                agent,
-                budget,
-                group,
-                policy,
-            };
-        }
-        Plan::Skip(reason) => ("skip".clone_into(&mut document.outcome), document.reason = Some(reason)).1,
-        Plan::Fail(reason) => ("fail".clone_into(&mut document.outcome), document.reason = Some(reason)).1,
-    }
-    document
+    plan(trigger, &values).into()
 }

@@ -18,7 +18,7 @@ mod signature;
 mod template;
 
 pub use decide::{GroupDecision, decide};
-pub use documents::{FiringDocument, PlanDocument, TestRequest, TriggerDocument, test_trigger};
+pub use documents::{FiringDocument, PlanDocument, PlanOutcome, TestRequest, TriggerDocument, test_trigger};
 pub use engine::{Accepted, Engine, EngineOptions, HookRefusal, MAX_BODY, StartError, set_paused};
 pub use file::{TriggersCheck, read_file, read_triggers, triggers_path, triggers_schema};
 pub use model::{Concurrency, FileSource, Policy, RunTemplate, Source, Trigger, Webhook};

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use cliq_expr::Expression;
 use cliq_model::{RunState, SourceKind};
-use cliq_protocol::{Budget, Profile};
+use cliq_protocol::{Budget, Profile, TeamName};
 use cliq_settings::Secret;
 use cliq_workflow::Glob;
 
@@ -134,8 +134,8 @@ pub struct Concurrency {
 /// Run to start.
 #[derive(Debug, Clone, Default)]
 pub struct RunTemplate {
-    /// Team, `@scope/name`. `None`: the one that is assembled in the project.
-    pub team: Option<String>,
+    /// Team. `None`: the one that is assembled in the project.
+    pub team: Option<TeamName>,
     /// Project to work in: its directory, or its id at the server. `None`: a workspace of its own.
     pub project: Option<String>,
     /// Title.

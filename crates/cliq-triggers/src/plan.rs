@@ -88,7 +88,7 @@ fn run_of(trigger: &Trigger, values: &Map<String, Value>) -> Result<PlannedRun, 
     };
     let title = title.map(|title| line(&title, MAX_TITLE)).filter(|title| !title.is_empty());
     let spec = RunSpec {
-        team: team.clone(),
+        team: team.as_ref().map(ToString::to_string),
         title: Some(title.unwrap_or_else(|| trigger.name.clone())),
         requirement,
         inputs,

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use cliq_model::{FiringFilter, FiringState, TriggerStore};
 use cliq_store::SqlStore;
 use cliq_triggers::{
-    FiringDocument, PlanDocument, TestRequest, Trigger, TriggerDocument, TriggersCheck, read_file,
+    FiringDocument, PlanDocument, PlanOutcome, TestRequest, Trigger, TriggerDocument, TriggersCheck, read_file,
     read_triggers, set_paused, test_trigger, triggers_path, triggers_schema,
 };
 use cliq_workflow::count_by_severity;
@@ -82,7 +82,7 @@ fn warn_of_unknown_teams<'a>(triggers: impl IntoIterator<Item = &'a Trigger>) {
     for trigger in triggers {
         if let Some(team) = &trigger.run.team
             && seen.insert(team)
-            && let Err(error) = host().find_team(team)
+            && let Err(error) = host().find_team(team.as_str())
         {
             ui::warning(&format!("{}: {error}", trigger.name));
         }
@@ -248,14 +248,14 @@ fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: boo
         request.headers.insert(name.trim().to_owned(), value.trim().to_owned());
     }
     let document = test_trigger(trigger, &request, cliq_fs::now());
-    if document.outcome == "run" {
+    if document.outcome == PlanOutcome::Run {
         warn_of_unknown_teams([trigger]);
     }
     if as_json {
         return Ok(ui::json(&document)?);
     }
     print(&document)?;
-    if payload.is_none() && document.outcome != "run" {
+    if payload.is_none() && document.outcome != PlanOutcome::Run {
         ui::hint("`--payload FILE` gives what the trigger works with, `--header` adds headers of a delivery");
     }
     Ok(())
@@ -263,10 +263,10 @@ fn test(name: &str, payload: Option<&Utf8Path>, headers: &[String], as_json: boo
 
 fn print(document: &PlanDocument) -> Result<(), Failure> {
     let reason = document.reason.as_deref().map(ui::plain).unwrap_or_default();
-    match document.outcome.as_str() {
-        "run" => {}
-        "skip" => return Ok(ui::line(format!("{}: {reason}", paint(YELLOW, "no run")))?),
-        _ => return Ok(ui::line(format!("{}: {reason}", paint(RED, "no run, an error")))?),
+    match document.outcome {
+        PlanOutcome::Run => {}
+        PlanOutcome::Skip => return Ok(ui::line(format!("{}: {reason}", paint(YELLOW, "no run")))?),
+        PlanOutcome::Fail => return Ok(ui::line(format!("{}: {reason}", paint(RED, "no run, an error")))?),
     }
     let title = document.title.as_deref().map(ui::plain).unwrap_or_default();
     ui::line(format!("{}: {}", paint(GREEN, "a run would start"), paint(BOLD, title)))?;

@@ -119,13 +119,16 @@ impl LiveDisplay {
     }
 }
 
-/// The event as a line for people; `None` for what only programs care about.
+/// Returns the event as a line for people, or `None` for what only programs care about.
+// A new event has to be shown or left out by name.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
     let took = |phase: &PhaseName| {
         let millis = view.find(phase).map_or(0, |p| p.duration_ms);
         paint(DIM, format!("({})", ui::duration(millis)))
     };
-    match &record.event {
+    let marked = |style, mark: &str| format!("{} {}", paint(style, mark), record.event.describe());
+    Some(match &record.event {
         RunEvent::AgentCompleted { .. }
         | RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
@@ -140,35 +143,46 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         }
         // The summary says it.
         RunEvent::RunFinished { .. } | RunEvent::RunParked { .. } => return None,
-        _ => {}
-    }
-    let text = record.event.describe();
-    Some(match &record.event {
-        RunEvent::PhaseCompleted { phase } => format!("{} {text} {}", paint(GREEN, "✓"), took(phase)),
-        RunEvent::PhaseEscalated { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
-        RunEvent::PhaseSkipped { .. } => format!("{} {text}", paint(DIM, "○")),
-        RunEvent::ItemFailed { phase, .. } => format!("{} {text} {}", paint(RED, "✗"), took(phase)),
-        RunEvent::RetryScheduled { .. } => format!("{} {text}", paint(YELLOW, "↻")),
-        RunEvent::ItemsStarted { .. } => format!("{} {text}", paint(DIM, "▸")),
+        RunEvent::PhaseCompleted { phase } => format!("{} {}", marked(GREEN, "✓"), took(phase)),
+        RunEvent::PhaseEscalated { phase, .. } | RunEvent::ItemFailed { phase, .. } => {
+            format!("{} {}", marked(RED, "✗"), took(phase))
+        }
+        RunEvent::PhaseSkipped { .. } => marked(DIM, "○"),
+        RunEvent::RetryScheduled { .. } => marked(YELLOW, "↻"),
         RunEvent::Verdict { verdict, failing, .. } => {
             let is_good = verdict.outcome == Outcome::Pass && failing.is_empty();
-            let style = if is_good { GREEN } else { YELLOW };
-            format!("{} {text}", paint(style, "◆"))
+            marked(if is_good { GREEN } else { YELLOW }, "◆")
         }
         RunEvent::Warning { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::Draining { .. }
         | RunEvent::SteeringReceived { .. }
-        | RunEvent::CancelRequested { .. } => {
-            format!("{} {text}", paint(YELLOW, "!"))
-        }
+        | RunEvent::CancelRequested { .. } => marked(YELLOW, "!"),
         RunEvent::ReviewWaits { phase, review, .. } if with_links => {
             let home = crate::project::host().home;
             let lines = reviews::lines(home.as_deref(), review).join("\n    ");
             format!("{} {phase}: {lines}", paint(YELLOW, "◆"))
         }
-        RunEvent::OrchestratorFailed { .. } => format!("{} {text}", paint(RED, "✗")),
-        RunEvent::PhaseStarted { .. } | RunEvent::RunStarted { .. } => format!("{} {text}", paint(DIM, "▸")),
-        _ => format!("{} {text}", paint(DIM, "·")),
+        RunEvent::OrchestratorFailed { .. } => marked(RED, "✗"),
+        RunEvent::PhaseStarted { .. } | RunEvent::RunStarted { .. } | RunEvent::ItemsStarted { .. } => {
+            marked(DIM, "▸")
+        }
+        RunEvent::RunInterrupted
+        | RunEvent::RunResumed { .. }
+        | RunEvent::AgentStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::CommandsFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::AccessRefused { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::NotifyRequested { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::PhaseReset { .. }
+        | RunEvent::PhaseStopped { .. }
+        | _ => marked(DIM, "·"),
     })
 }

@@ -54,13 +54,14 @@ pub(super) struct Chart {
 
 impl Chart {
     /// Takes the next event.
+    #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn apply(&mut self, record: &Record) {
         let Some(now) = record.ts.time().map(Timestamp::unix_millis) else { return };
         self.from = Some(self.from.map_or(now, |from| from.min(now)));
         self.to = Some(self.to.map_or(now, |to| to.max(now)));
-        let name = record.event.phase().map(ToString::to_string);
-        match (&record.event, name) {
-            (RunEvent::PhaseStarted { iteration, .. }, Some(name)) => {
+        match &record.event {
+            RunEvent::PhaseStarted { phase, iteration, .. } => {
+                let name = phase.to_string();
                 self.end(&name, now, End::Bad);
                 let place = *self.places.entry(name.clone()).or_insert(self.rows.len());
                 if place == self.rows.len() {
@@ -70,16 +71,16 @@ impl Chart {
                 let span = Span { from: now, to: None, end: End::Busy, number: *iteration, commands, waits };
                 self.rows[place].spans.push(span);
             }
-            (RunEvent::CommandsFinished { results, .. }, Some(name)) => {
+            RunEvent::CommandsFinished { phase, results, .. } => {
                 let took: u64 = results.iter().filter_map(|result| result.duration_ms).sum();
-                if let Some(span) = self.open(&name) {
+                if let Some(span) = self.open(phase.as_str()) {
                     let from = now.saturating_sub_unsigned(took).max(span.from);
                     span.commands.push((from, now));
                 }
             }
-            (RunEvent::ReviewWaits { review, .. }, Some(name)) => {
+            RunEvent::ReviewWaits { phase, review, .. } => {
                 let is_over = review.reviewers.is_empty();
-                if let Some(span) = self.open(&name) {
+                if let Some(span) = self.open(phase.as_str()) {
                     match span.waits.last_mut() {
                         Some((_, to @ None)) if is_over => *to = Some(now),
                         Some((_, None)) => {}
@@ -88,33 +89,58 @@ impl Chart {
                     }
                 }
             }
-            (RunEvent::Verdict { verdict, .. }, Some(name)) => {
+            RunEvent::Verdict { gate, verdict, .. } => {
                 let end = match verdict.outcome {
                     Outcome::Pass => End::Done,
                     Outcome::Route(_) => End::Back,
                     Outcome::Escalate => End::Bad,
                 };
-                self.end(&name, now, end);
+                self.end(gate.as_str(), now, end);
             }
-            (RunEvent::PhaseCompleted { .. }, Some(name)) => self.end(&name, now, End::Done),
-            (
-                RunEvent::PhaseEscalated { .. }
-                | RunEvent::PhaseStopped { .. }
-                | RunEvent::ItemFailed { .. }
-                | RunEvent::RetryScheduled { .. }
-                | RunEvent::PhaseReset { .. },
-                Some(name),
-            ) => self.end(&name, now, End::Bad),
-            (RunEvent::RunFinished { .. }, _) => {
+            RunEvent::PhaseCompleted { phase } => self.end(phase.as_str(), now, End::Done),
+            RunEvent::PhaseEscalated { phase, .. }
+            | RunEvent::PhaseStopped { phase }
+            | RunEvent::ItemFailed { phase, .. }
+            | RunEvent::RetryScheduled { phase, .. }
+            | RunEvent::PhaseReset { phase } => self.end(phase.as_str(), now, End::Bad),
+            RunEvent::RunFinished { .. } => {
                 self.is_over = true;
                 self.end_all(now);
             }
-            (RunEvent::RunInterrupted, _) => self.end_all(now),
-            (RunEvent::RunResumed { .. }, _) => {
+            RunEvent::RunInterrupted => self.end_all(now),
+            RunEvent::RunResumed { .. } => {
                 self.is_over = false;
                 self.end_all(now);
             }
-            _ => {}
+            RunEvent::RunStarted { .. }
+            | RunEvent::AgentStarted { .. }
+            | RunEvent::CommandStarted { .. }
+            | RunEvent::CommandFinished { .. }
+            | RunEvent::Progress { .. }
+            | RunEvent::UsageReported { .. }
+            | RunEvent::ReviewIdle { .. }
+            | RunEvent::PhaseSandboxed { .. }
+            | RunEvent::AccessRefused { .. }
+            | RunEvent::RunIdle { .. }
+            | RunEvent::RunParked { .. }
+            | RunEvent::SteeringReceived { .. }
+            | RunEvent::SteeringDelivered { .. }
+            | RunEvent::NotifyRequested { .. }
+            | RunEvent::AgentCompleted { .. }
+            | RunEvent::WorkFailed { .. }
+            | RunEvent::PhaseDecided { .. }
+            | RunEvent::PhaseSkipped { .. }
+            | RunEvent::ItemsStarted { .. }
+            | RunEvent::MergeConflict { .. }
+            | RunEvent::ItemsMerged { .. }
+            | RunEvent::RetryDelayed { .. }
+            | RunEvent::RetryDue { .. }
+            | RunEvent::VerdictRejected { .. }
+            | RunEvent::Draining { .. }
+            | RunEvent::Warning { .. }
+            | RunEvent::CancelRequested { .. }
+            | RunEvent::OrchestratorFailed { .. }
+            | _ => {}
         }
     }
 

@@ -46,6 +46,7 @@ fn step(row: &RunEventRow, begin: Timestamp, is_clear: bool) -> Option<Markup> {
 }
 
 /// Returns the significance of an event for the outcome, or `None` if it is too small. `is_clear` tells whether the run has no caveat.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
     Some(match event {
         RunEvent::CommandStarted { .. }
@@ -68,7 +69,35 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
             PipelineStatus::Completed => "notable",
             PipelineStatus::Escalated | PipelineStatus::Failed | PipelineStatus::Cancelled => "bad",
         },
-        _ => "usual",
+        RunEvent::RunStarted { .. }
+        | RunEvent::RunInterrupted
+        | RunEvent::RunResumed { .. }
+        | RunEvent::PhaseStarted { .. }
+        | RunEvent::AgentStarted { .. }
+        | RunEvent::CommandFinished { .. }
+        | RunEvent::CommandsFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::ReviewWaits { .. }
+        | RunEvent::ReviewIdle { .. }
+        | RunEvent::PhaseSandboxed { .. }
+        | RunEvent::RunIdle { .. }
+        | RunEvent::RunParked { .. }
+        | RunEvent::SteeringReceived { .. }
+        | RunEvent::SteeringDelivered { .. }
+        | RunEvent::NotifyRequested { .. }
+        | RunEvent::PhaseDecided { .. }
+        | RunEvent::PhaseSkipped { .. }
+        | RunEvent::ItemsStarted { .. }
+        | RunEvent::ItemFailed { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::MergeConflict { .. }
+        | RunEvent::ItemsMerged { .. }
+        | RunEvent::RetryDelayed { .. }
+        | RunEvent::RetryDue { .. }
+        | RunEvent::PhaseReset { .. }
+        | RunEvent::PhaseStopped { .. }
+        | RunEvent::Draining { .. }
+        | _ => "usual",
     })
 }
 

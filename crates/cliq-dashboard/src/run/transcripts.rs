@@ -70,6 +70,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn apply(&mut self, event: &RunEvent) {
         match event {
             RunEvent::PhaseStarted { phase, .. } => {
@@ -86,7 +87,46 @@ impl Outcomes {
                 };
                 self.note(gate.as_str(), outcome);
             }
-            _ => {}
+            RunEvent::RunStarted { .. }
+            | RunEvent::RunInterrupted
+            | RunEvent::RunResumed { .. }
+            | RunEvent::AgentStarted { .. }
+            | RunEvent::CommandStarted { .. }
+            | RunEvent::CommandFinished { .. }
+            | RunEvent::CommandsFinished { .. }
+            | RunEvent::Progress { .. }
+            | RunEvent::UsageReported { .. }
+            | RunEvent::ReviewWaits { .. }
+            | RunEvent::ReviewIdle { .. }
+            | RunEvent::PhaseSandboxed { .. }
+            | RunEvent::AccessRefused { .. }
+            | RunEvent::RunIdle { .. }
+            | RunEvent::RunParked { .. }
+            | RunEvent::SteeringReceived { .. }
+            | RunEvent::SteeringDelivered { .. }
+            | RunEvent::NotifyRequested { .. }
+            | RunEvent::AgentCompleted { .. }
+            | RunEvent::WorkFailed { .. }
+            | RunEvent::PhaseDecided { .. }
+            | RunEvent::PhaseSkipped { .. }
+            | RunEvent::ItemsStarted { .. }
+            | RunEvent::ItemFailed { .. }
+            | RunEvent::RetryScheduled { .. }
+            | RunEvent::MergeConflict { .. }
+            | RunEvent::ItemsMerged { .. }
+            | RunEvent::RetryDelayed { .. }
+            | RunEvent::RetryDue { .. }
+            | RunEvent::VerdictRejected { .. }
+            | RunEvent::PhaseCompleted { .. }
+            | RunEvent::PhaseEscalated { .. }
+            | RunEvent::PhaseReset { .. }
+            | RunEvent::PhaseStopped { .. }
+            | RunEvent::Draining { .. }
+            | RunEvent::Warning { .. }
+            | RunEvent::CancelRequested { .. }
+            | RunEvent::OrchestratorFailed { .. }
+            | RunEvent::RunFinished { .. }
+            | _ => {}
         }
     }
 

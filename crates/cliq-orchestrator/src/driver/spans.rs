@@ -23,6 +23,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// Opens and closes spans as an event says. `view` has taken the event already.
+    #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn observe(&mut self, record: &Record, view: &RunView, plan: &RunPlan) {
         // One comparison if there is no subscriber.
         if LevelFilter::current() == LevelFilter::OFF {
@@ -125,7 +126,33 @@ impl Spans {
                 }
                 tracing::info!(parent: &span, "{}", record.event.describe());
             }
-            _ => {}
+            RunEvent::RunInterrupted
+            | RunEvent::CommandsFinished { .. }
+            | RunEvent::Progress { .. }
+            | RunEvent::ReviewWaits { .. }
+            | RunEvent::ReviewIdle { .. }
+            | RunEvent::PhaseSandboxed { .. }
+            | RunEvent::AccessRefused { .. }
+            | RunEvent::RunIdle { .. }
+            | RunEvent::RunParked { .. }
+            | RunEvent::SteeringReceived { .. }
+            | RunEvent::SteeringDelivered { .. }
+            | RunEvent::NotifyRequested { .. }
+            | RunEvent::PhaseDecided { .. }
+            | RunEvent::PhaseSkipped { .. }
+            | RunEvent::ItemsStarted { .. }
+            | RunEvent::ItemFailed { .. }
+            | RunEvent::RetryScheduled { .. }
+            | RunEvent::MergeConflict { .. }
+            | RunEvent::ItemsMerged { .. }
+            | RunEvent::RetryDelayed { .. }
+            | RunEvent::RetryDue { .. }
+            | RunEvent::Verdict { .. }
+            | RunEvent::VerdictRejected { .. }
+            | RunEvent::PhaseReset { .. }
+            | RunEvent::Draining { .. }
+            | RunEvent::CancelRequested { .. }
+            | RunEvent::OrchestratorFailed { .. } => {}
         }
     }
 

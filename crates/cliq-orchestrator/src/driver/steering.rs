@@ -121,6 +121,7 @@ impl Driver {
     }
 
     /// Returns whether an event is to be recorded: not a delivery that was recorded before. Notes that the agent of a phase has ended.
+    #[deny(clippy::wildcard_enum_match_arm)]
     pub(super) fn is_steering_of_now(&mut self, event: &RunEvent) -> bool {
         match event {
             RunEvent::SteeringDelivered { id, phase, activation } => {
@@ -135,7 +136,44 @@ impl Driver {
                     listener.is_working = false;
                 }
             }
-            _ => {}
+            RunEvent::RunStarted { .. }
+            | RunEvent::RunInterrupted
+            | RunEvent::RunResumed { .. }
+            | RunEvent::PhaseStarted { .. }
+            | RunEvent::AgentStarted { .. }
+            | RunEvent::CommandStarted { .. }
+            | RunEvent::CommandFinished { .. }
+            | RunEvent::CommandsFinished { .. }
+            | RunEvent::Progress { .. }
+            | RunEvent::UsageReported { .. }
+            | RunEvent::ReviewWaits { .. }
+            | RunEvent::ReviewIdle { .. }
+            | RunEvent::PhaseSandboxed { .. }
+            | RunEvent::AccessRefused { .. }
+            | RunEvent::RunIdle { .. }
+            | RunEvent::RunParked { .. }
+            | RunEvent::SteeringReceived { .. }
+            | RunEvent::NotifyRequested { .. }
+            | RunEvent::PhaseDecided { .. }
+            | RunEvent::PhaseSkipped { .. }
+            | RunEvent::ItemsStarted { .. }
+            | RunEvent::ItemFailed { .. }
+            | RunEvent::RetryScheduled { .. }
+            | RunEvent::MergeConflict { .. }
+            | RunEvent::ItemsMerged { .. }
+            | RunEvent::RetryDelayed { .. }
+            | RunEvent::RetryDue { .. }
+            | RunEvent::Verdict { .. }
+            | RunEvent::VerdictRejected { .. }
+            | RunEvent::PhaseCompleted { .. }
+            | RunEvent::PhaseEscalated { .. }
+            | RunEvent::PhaseReset { .. }
+            | RunEvent::PhaseStopped { .. }
+            | RunEvent::Draining { .. }
+            | RunEvent::Warning { .. }
+            | RunEvent::CancelRequested { .. }
+            | RunEvent::OrchestratorFailed { .. }
+            | RunEvent::RunFinished { .. } => {}
         }
         true
     }

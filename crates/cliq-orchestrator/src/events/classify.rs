@@ -34,6 +34,53 @@ impl RunEvent {
         )
     }
 
+    /// Returns the phase whose work ended with it, perhaps with a failure.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    pub(crate) fn may_fail(&self) -> Option<&PhaseName> {
+        match self {
+            Self::WorkFailed { phase, .. } | Self::CommandsFinished { phase, .. } => Some(phase),
+            Self::RunStarted { .. }
+            | Self::RunInterrupted
+            | Self::RunResumed { .. }
+            | Self::PhaseStarted { .. }
+            | Self::AgentStarted { .. }
+            | Self::CommandStarted { .. }
+            | Self::CommandFinished { .. }
+            | Self::Progress { .. }
+            | Self::UsageReported { .. }
+            | Self::ReviewWaits { .. }
+            | Self::ReviewIdle { .. }
+            | Self::PhaseSandboxed { .. }
+            | Self::AccessRefused { .. }
+            | Self::RunIdle { .. }
+            | Self::RunParked { .. }
+            | Self::SteeringReceived { .. }
+            | Self::SteeringDelivered { .. }
+            | Self::NotifyRequested { .. }
+            | Self::AgentCompleted { .. }
+            | Self::PhaseDecided { .. }
+            | Self::PhaseSkipped { .. }
+            | Self::ItemsStarted { .. }
+            | Self::ItemFailed { .. }
+            | Self::RetryScheduled { .. }
+            | Self::MergeConflict { .. }
+            | Self::ItemsMerged { .. }
+            | Self::RetryDelayed { .. }
+            | Self::RetryDue { .. }
+            | Self::Verdict { .. }
+            | Self::VerdictRejected { .. }
+            | Self::PhaseCompleted { .. }
+            | Self::PhaseEscalated { .. }
+            | Self::PhaseReset { .. }
+            | Self::PhaseStopped { .. }
+            | Self::Draining { .. }
+            | Self::Warning { .. }
+            | Self::CancelRequested { .. }
+            | Self::OrchestratorFailed { .. }
+            | Self::RunFinished { .. } => None,
+        }
+    }
+
     /// Whether it is the last word on a phase or on the run.
     pub(crate) fn settles(&self) -> bool {
         matches!(

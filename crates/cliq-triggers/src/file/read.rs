@@ -326,13 +326,14 @@ fn run(
     source: &Source,
     reader: &mut Reader<'_>,
 ) -> RunTemplate {
-    let team = record.text("team");
-    match &team {
-        Some(team) if TeamName::parse(&team.value).is_err() => {
-            let message = format!("{:?} is not the name of a team", team.value);
+    let named = record.text("team");
+    let team = named.as_ref().and_then(|text| TeamName::parse(&text.value).ok());
+    match &named {
+        Some(text) if team.is_none() => {
+            let message = format!("{:?} is not the name of a team", text.value);
             reader.error(
                 "invalid-value",
-                team.span,
+                text.span,
                 message,
                 "write `@scope/name`; `cliq team list` shows them",
             );
@@ -378,7 +379,7 @@ fn run(
         });
     let sandbox = record.text("sandbox").and_then(|word| Profile::parse(&word.value));
     RunTemplate {
-        team: team.map(|text| text.value),
+        team,
         project,
         title,
         requirement,
