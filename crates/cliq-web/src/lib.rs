@@ -19,6 +19,8 @@ mod reviews;
 mod runs;
 mod steering;
 mod teams;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod trial;
 mod triggers;

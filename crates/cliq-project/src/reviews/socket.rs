@@ -288,6 +288,9 @@ impl Reviews for SocketReviews {
 }
 
 #[cfg(test)]
+mod with_reviews;
+
+#[cfg(test)]
 mod tests {
     use cliq_review::{Answer, Choice, Via};
 

@@ -23,6 +23,11 @@ const GROUP: &str = "triggers:\n  - name: chain\n    after: { state: completed }
 const NO_TEAM: &str =
     "triggers:\n  - name: chain\n    after: { state: completed }\n    team: \"@local/none\"\n";
 
+/// Triggers after completed runs, with more fields.
+fn after(more: &str) -> String {
+    format!("triggers:\n  - name: chain\n    after: {{ state: completed }}\n    team: \"@cliq/hello-world\"\n{more}")
+}
+
 struct TestEngine {
     inner: Arc<Inner>,
     store: MemoryStore,
@@ -187,4 +192,84 @@ async fn firing_of_a_trigger_that_is_gone_starts_nothing() {
     let firings = engine.firings().await;
     assert_eq!(firings[0].state, FiringState::Skipped);
     assert!(firings[0].reason.as_ref().unwrap().contains("no longer in triggers.yml"));
+}
+
+#[tokio::test]
+async fn false_condition_skips_with_its_text() {
+    let engine = TestEngine::new(&after("    when: run.title == \"deploy\"\n")).await;
+    engine.complete("test", None).await;
+    engine.complete("deploy", None).await;
+    engine.work().await;
+    let firings = engine.firings().await;
+    assert_eq!((firings[0].state, firings[1].state), (FiringState::Skipped, FiringState::Started));
+    assert!(firings[0].reason.as_ref().unwrap().contains("run.title"), "{:?}", firings[0].reason);
+    assert_eq!(engine.started().await.len(), 1);
+}
+
+#[tokio::test]
+async fn value_that_is_not_there_fails_the_firing() {
+    let engine = TestEngine::new(&after("    title: \"of $(run.no_such_field)\"\n")).await;
+    engine.complete("the first", None).await;
+    engine.work().await;
+    let firings = engine.firings().await;
+    assert_eq!(firings[0].state, FiringState::Failed);
+    assert!(firings[0].reason.as_ref().unwrap().contains("`title`"), "{:?}", firings[0].reason);
+    assert!(engine.started().await.is_empty());
+}
+
+#[tokio::test]
+async fn end_of_another_team_is_no_cause() {
+    let triggers = "triggers:\n  - name: chain\n    after: { team: \"@local/other\", state: completed }\n    team: \"@cliq/hello-world\"\n";
+    let engine = TestEngine::new(triggers).await;
+    engine.complete("of @local/first", None).await;
+    engine.work().await;
+    assert!(engine.firings().await.is_empty());
+    assert!(engine.store.ended_runs(9).await.unwrap().is_empty(), "the end was looked at");
+}
+
+#[tokio::test]
+async fn skip_policy_drops_causes_while_a_run_is_active() {
+    let engine = TestEngine::new(&after("    concurrency: { group: one, policy: skip }\n")).await;
+    for title in ["one", "two"] {
+        engine.complete(title, None).await;
+    }
+    engine.work().await;
+    let (firings, runs) = (engine.firings().await, engine.started().await);
+    assert_eq!((firings[0].state, firings[1].state, runs.len()), (FiringState::Started, FiringState::Skipped, 1));
+    assert!(firings[1].reason.as_ref().unwrap().contains(runs[0].id.as_str()), "{:?}", firings[1].reason);
+}
+
+#[tokio::test]
+async fn cancel_policy_ends_the_active_run_for_the_newest_cause() {
+    let engine = TestEngine::new(&after("    concurrency: { group: one, policy: cancel }\n")).await;
+    engine.complete("one", None).await;
+    engine.work().await;
+    let first = engine.started().await.remove(0);
+    for title in ["two", "three"] {
+        engine.complete(title, None).await;
+    }
+    for _ in 0..3 {
+        engine.work().await;
+    }
+    let states: Vec<FiringState> = engine.firings().await.iter().map(|firing| firing.state).collect();
+    assert_eq!(states, [FiringState::Started, FiringState::Skipped, FiringState::Started]);
+    let first = engine.store.run(&first.id).await.unwrap().unwrap();
+    assert_eq!(first.life.state, RunState::Cancelled);
+    assert_eq!(engine.started().await.iter().filter(|run| !run.life.state.is_final()).count(), 1);
+}
+
+#[tokio::test]
+async fn cause_survives_a_store_that_fails() {
+    let engine = TestEngine::new(AFTER).await;
+    engine.complete("the first", None).await;
+    engine.store.fail(1);
+    assert!(ends::look(&engine.inner, &engine.triggers()).await.is_err());
+    engine.work().await;
+    assert_eq!(engine.started().await.len(), 1);
+    engine.complete("the second", None).await;
+    ends::look(&engine.inner, &engine.triggers()).await.unwrap();
+    engine.store.fail(1);
+    assert!(firings::pass(&engine.inner).await.is_err());
+    engine.work().await;
+    assert_eq!(engine.started().await.len(), 2, "undecided firings are decided later");
 }
