@@ -46,7 +46,7 @@ impl TestCore {
         options.max_runs = 0;
         let store = MemoryStore::default();
         let stopping = CancellationToken::new();
-        let supervisor = Supervisor::start(options, Arc::new(store.clone()), stopping.clone()).await.unwrap();
+        let supervisor = Supervisor::start(options, Arc::new(store.clone())).await.unwrap();
         let triggers = Engine::start(
             EngineOptions { home: home.to_owned() },
             Arc::new(store.clone()),
@@ -81,6 +81,7 @@ impl TestCore {
 
 impl Drop for TestCore {
     fn drop(&mut self) {
+        self.core.supervisor.begin_stop();
         self.core.stopping.cancel();
     }
 }
