@@ -77,11 +77,8 @@ pub(super) async fn page(
     let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
     // A finished run that is not the last of its project cannot go on: its outcome stays.
     let can_resume = files.is_some() && core.supervisor.check_resumable(&run).await.is_ok();
-    let picture = if responds {
-        graph::of_run(&core, &run, &document.phases, chosen).await
-    } else {
-        RunPicture::None
-    };
+    let picture =
+        if responds { graph::of_run(&core, &run, &document.phases, chosen).await } else { RunPicture::None };
     let steps = steps::of(&core, &run).await?;
     let team = if responds { team_of(&core, &run).await } else { None };
     let base = format!("/runs/{id}");

@@ -200,8 +200,8 @@ impl InnerReviews {
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }
-            | RunEvent::RunFinished { .. }
-            | _ => return None,
+            | RunEvent::RunFinished { .. } => return None,
+            _ => return None,
         };
         self.last = Some(WaitingReview { due: None, others: Vec::new(), ..changed.clone() });
         Some(changed)

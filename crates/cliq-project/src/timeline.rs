@@ -283,8 +283,8 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         | RunEvent::MergeConflict { .. }
         | RunEvent::ItemsMerged { .. }
         | RunEvent::RetryDue { .. }
-        | RunEvent::PhaseReset { .. }
-        | _ => (Significance::Usual, record.event.describe()),
+        | RunEvent::PhaseReset { .. } => (Significance::Usual, record.event.describe()),
+        _ => (Significance::Usual, record.event.describe()),
     };
     let at_ms = record.ts.time().map_or(0, Timestamp::unix_millis) - view.started_ms.unwrap_or(0);
     Some(Step { at_ms: at_ms.max(0), ts: record.ts.clone(), significance, text })

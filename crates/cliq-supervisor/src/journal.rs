@@ -60,8 +60,8 @@ pub(crate) fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. }
-        | RunEvent::RunFinished { .. }
-        | _ => None,
+        | RunEvent::RunFinished { .. } => None,
+        _ => None,
     }
 }
 
@@ -162,8 +162,8 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<Lifec
         | RunEvent::Draining { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
-        | RunEvent::OrchestratorFailed { .. }
-        | _ => return Vec::new(),
+        | RunEvent::OrchestratorFailed { .. } => return Vec::new(),
+        _ => return Vec::new(),
     };
     run.life.step(step).unwrap_or_default()
 }

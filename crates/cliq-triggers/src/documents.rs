@@ -253,7 +253,20 @@ impl From<PlannedRun> for PlanDocument {
         let (group, policy) = group.unzip();
         let policy = policy.map(|policy| policy.as_str().to_owned());
         let (outcome, reason) = (PlanOutcome::Run, None);
-        Self { outcome, reason, team, project, title, requirement, inputs, repos, agent, budget, group, policy }
+        Self {
+            outcome,
+            reason,
+            team,
+            project,
+            title,
+            requirement,
+            inputs,
+            repos,
+            agent,
+            budget,
+            group,
+            policy,
+        }
     }
 }
 

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Admin, Caller, CallerAction, Core, People, Problem, Reader, Reviewer, RunSummary, Runner, Via, create_token,
-    find_review, find_run, find_trigger, list_firings, list_runs, record, set_trigger_paused,
+    Admin, Caller, CallerAction, Core, People, Problem, Reader, Reviewer, RunSummary, Runner, Via,
+    create_token, find_review, find_run, find_trigger, list_firings, list_runs, record, set_trigger_paused,
 };
 
 const AT: Timestamp = Timestamp::from_unix_millis(1_767_225_600_000);
@@ -326,7 +326,9 @@ async fn actions_are_recorded_with_the_person_behind_them() {
     let entries = test.store.audit(&AuditFilter { limit: 9, ..AuditFilter::default() }).await.unwrap();
     let rows: Vec<_> = entries
         .iter()
-        .map(|entry| (entry.action.actor.as_str(), entry.action.person.as_deref(), entry.action.outcome.as_str()))
+        .map(|entry| {
+            (entry.action.actor.as_str(), entry.action.person.as_deref(), entry.action.outcome.as_str())
+        })
         .collect();
     assert_eq!(rows, [("ann@example.com", Some("ann@example.com"), "failed"), ("ci", None, "ok")]);
 }

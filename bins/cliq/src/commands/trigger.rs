@@ -8,8 +8,8 @@ use camino::Utf8Path;
 use cliq_model::{FiringFilter, FiringState, TriggerStore};
 use cliq_store::SqlStore;
 use cliq_triggers::{
-    FiringDocument, PlanDocument, PlanOutcome, TestRequest, Trigger, TriggerDocument, TriggersCheck, read_file,
-    read_triggers, set_paused, test_trigger, triggers_path, triggers_schema,
+    FiringDocument, PlanDocument, PlanOutcome, TestRequest, Trigger, TriggerDocument, TriggersCheck,
+    read_file, read_triggers, set_paused, test_trigger, triggers_path, triggers_schema,
 };
 use cliq_workflow::count_by_severity;
 use comfy_table::{ContentArrangement, Table, presets};

@@ -182,7 +182,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         | RunEvent::MergeConflict { .. }
         | RunEvent::ItemsMerged { .. }
         | RunEvent::PhaseReset { .. }
-        | RunEvent::PhaseStopped { .. }
-        | _ => marked(DIM, "·"),
+        | RunEvent::PhaseStopped { .. } => marked(DIM, "·"),
+        _ => marked(DIM, "·"),
     })
 }

@@ -139,8 +139,8 @@ impl Chart {
             | RunEvent::Draining { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
-            | RunEvent::OrchestratorFailed { .. }
-            | _ => {}
+            | RunEvent::OrchestratorFailed { .. } => {}
+            _ => {}
         }
     }
 

@@ -96,8 +96,8 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
         | RunEvent::RetryDue { .. }
         | RunEvent::PhaseReset { .. }
         | RunEvent::PhaseStopped { .. }
-        | RunEvent::Draining { .. }
-        | _ => "usual",
+        | RunEvent::Draining { .. } => "usual",
+        _ => "usual",
     })
 }
 

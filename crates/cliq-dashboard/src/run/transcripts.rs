@@ -125,8 +125,8 @@ impl Outcomes {
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }
-            | RunEvent::RunFinished { .. }
-            | _ => {}
+            | RunEvent::RunFinished { .. } => {}
+            _ => {}
         }
     }
 

@@ -25,7 +25,9 @@ const NO_TEAM: &str =
 
 /// Triggers after completed runs, with more fields.
 fn after(more: &str) -> String {
-    format!("triggers:\n  - name: chain\n    after: {{ state: completed }}\n    team: \"@cliq/hello-world\"\n{more}")
+    format!(
+        "triggers:\n  - name: chain\n    after: {{ state: completed }}\n    team: \"@cliq/hello-world\"\n{more}"
+    )
 }
 
 struct TestEngine {
@@ -235,7 +237,10 @@ async fn skip_policy_drops_causes_while_a_run_is_active() {
     }
     engine.work().await;
     let (firings, runs) = (engine.firings().await, engine.started().await);
-    assert_eq!((firings[0].state, firings[1].state, runs.len()), (FiringState::Started, FiringState::Skipped, 1));
+    assert_eq!(
+        (firings[0].state, firings[1].state, runs.len()),
+        (FiringState::Started, FiringState::Skipped, 1)
+    );
     assert!(firings[1].reason.as_ref().unwrap().contains(runs[0].id.as_str()), "{:?}", firings[1].reason);
 }
 

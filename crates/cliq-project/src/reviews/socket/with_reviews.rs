@@ -72,7 +72,9 @@ fn approval() -> Event {
 }
 
 /// Runs a test in a container of [`WORKSPACE`]: `work` gets the reviews as the container reaches them, and those of the machine.
-async fn in_container<F: Future<Output = ()>>(work: impl FnOnce(SocketReviews, StoredReviews, MemoryStore) -> F) {
+async fn in_container<F: Future<Output = ()>>(
+    work: impl FnOnce(SocketReviews, StoredReviews, MemoryStore) -> F,
+) {
     let dir = tempfile::tempdir().expect("a directory");
     let path = Utf8Path::from_path(dir.path()).expect("UTF-8").join("reviews.sock");
     let socket = ReviewSocket::listen(&path).expect("listening");
@@ -141,7 +143,10 @@ async fn cancelled_review_takes_no_answer() {
         let cancel = Event::Cancel { reason: "the phase is evaluated anew".to_owned() };
         container.apply(&review.id, cancel).await.unwrap();
         let late = machine.apply(&review.id, approval()).await;
-        assert!(matches!(late, Err(ReviewsError::Refused { refusal: Refusal::Cancelled(_), .. })), "{late:?}");
+        assert!(
+            matches!(late, Err(ReviewsError::Refused { refusal: Refusal::Cancelled(_), .. })),
+            "{late:?}"
+        );
     })
     .await;
 }

@@ -111,8 +111,8 @@ pub(super) fn drafts(context: &TaskContext, event: &RunEvent, details: &TaskDeta
         | RunEvent::Draining { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
-        | RunEvent::OrchestratorFailed { .. }
-        | _ => Vec::new(),
+        | RunEvent::OrchestratorFailed { .. } => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
