@@ -159,8 +159,9 @@ fn kill_before_stale_worktrees_are_removed_loses_nothing() {
     env.write(".cliq/worktrees/work.1/left-over.txt", "of the failed attempt\n");
     env.write("later.txt", "written by hand since\n");
     env.write("mended", "");
-    let lock = std::fs::File::options().write(true).create(true).truncate(false);
-    let lock = lock.open(env.work().join(".git/cliq.lock")).expect("opened");
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(false);
+    let lock = options.open(env.work().join(".git/cliq.lock")).expect("opened");
     lock.lock().expect("nothing else works in the repository");
     let mut run = env.spawn(["run", "--headless", "--resume", "--from", "work"]);
     wait_for("the phase is reset", || {
