@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 mod a2a;
+mod agents;
 mod coder;
 mod commands;
 mod containers;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::AnyError;
-use crate::llm::{Builder, Reply};
+use crate::llm::{Builder, ModelAgent, Reply};
 use definition::{Definition, is_role_name};
 
 /// The longest text of a parameter, in bytes.
@@ -54,7 +54,10 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let result = match ctx.phase().name.as_str() {
         "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
-        "validate_team" => validate_team(&read::<ValidateTeam>(parameters)?.team_json),
+        "validate_team" => {
+            let agents = named_agents(ctx, environment)?;
+            validate_team(&read::<ValidateTeam>(parameters)?.team_json, &agents)
+        }
         other => {
             return Err(format!(
                 "there is no capability `{other}`: there are build_team, improve_role, validate_team"
@@ -68,6 +71,11 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
         .map_err(|error| format!("cannot write {file}: {error}"))?;
     ctx.send(&Handoff::text(format!("The result is in {file}.")))?;
     Ok(ctx.complete(json!({"file": file})))
+}
+
+/// Names of the agents that the settings define.
+fn named_agents(ctx: &StandardContext, environment: &Environment) -> Result<Vec<String>, AnyError> {
+    Ok(ModelAgent::names(&crate::settings_of(ctx.cliq_dir(), environment)?))
 }
 
 /// Reads parameters; what is missing or wrong is named.
@@ -88,10 +96,11 @@ fn build_team(
     parameters: &BuildTeam,
 ) -> Result<Value, AnyError> {
     check_text("intent", &parameters.intent)?;
+    let agents = named_agents(ctx, environment)?;
     let mut builder = Builder::open(ctx, environment)?;
     let definition = builder.ask(prompts::build_team(&parameters.intent), |reply| {
         let data = reply.data.ok_or_else(|| vec!["there is no fenced block of JSON".to_owned()])?;
-        Definition::read(&data)?.checked()
+        Definition::read(&data)?.with_agents(&agents).checked()
     })?;
     let mut result = definition.document();
     result["installed"] = false.into();
@@ -140,7 +149,7 @@ fn improve_role(
 }
 
 /// Validates a team definition: `{valid, errors, warnings}`. A text that is no definition at all is not valid.
-fn validate_team(team: &Value) -> Value {
+fn validate_team(team: &Value, agents: &[String]) -> Value {
     let team = match team {
         Value::String(text) => {
             serde_json::from_str(text).map_err(|error| format!("`team_json` is not JSON: {error}"))
@@ -155,7 +164,7 @@ fn validate_team(team: &Value) -> Value {
         .map_err(|problem| vec![problem])
         .and_then(|object| Definition::read(&as_definition(object)))
     {
-        Ok(definition) => definition.problems(),
+        Ok(definition) => definition.with_agents(agents).problems(),
         Err(errors) => (errors, Vec::new()),
     };
     json!({"valid": errors.is_empty(), "errors": errors, "warnings": warnings})

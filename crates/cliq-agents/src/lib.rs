@@ -26,10 +26,13 @@ use camino::Utf8Path;
 use cliq_protocol::{AgentTools, PhaseKind};
 use cliq_sandbox::{POLICY_VARIABLE, PROGRAM_VARIABLE, Wrapper};
 use cliq_sdk::{Agent, Completion, NotifyContext, PhaseContext};
-pub use cliq_settings::Environment;
+pub use cliq_settings::{AgentKind, Environment};
 use cliq_settings::{AgentSettings, Settings};
 
-pub use llm::{MODEL_AGENTS, ModelAgent, ServerProbe, ServerState, Usable, probes};
+pub use llm::{
+    Abilities, AcpCheck, AfterRefusal, ModelAgent, PRESETS, Preset, PresetMode, ResumeFitness, ServerProbe,
+    ServerState, SignIn, Usable, UsageReport, probes,
+};
 #[cfg(feature = "connectors")]
 pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_connector};
 #[cfg(feature = "connectors")]
@@ -38,7 +41,7 @@ pub use rules::decide;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Names of the agents that this version can run.
+/// Names of the agents that this version can run without settings.
 pub const NAMES: &[&str] = &[
     "a2a",
     "builder",
@@ -79,13 +82,11 @@ pub fn agent(environment: Environment) -> Agent {
             "builder" => builder::run(ctx, &environment),
             #[cfg(feature = "connectors")]
             name if outside::is_outside_agent(name) => outside::run(ctx, &environment),
-            name if ModelAgent::find(name).is_some() => llm::standard(ctx, &environment),
-            _ => Err(unknown(ctx)),
+            _ => llm::standard(ctx, &environment),
         })
         .gate(move |ctx| match ctx.phase().agent.as_str() {
             "rules" => Ok(ctx.decide(&rules::decide(ctx))?),
-            name if ModelAgent::find(name).is_some() => llm::gate(ctx, &for_gates),
-            _ => Err(unknown(ctx)),
+            _ => llm::gate(ctx, &for_gates),
         })
         .notify(move |ctx| deliver(ctx, &for_deliveries))
 }
@@ -129,7 +130,7 @@ pub fn usable(name: &str, settings: &Settings, environment: &Environment) -> Opt
 /// The environment variables that built-in agents look at: keys and addresses of models, services and code hosts.
 #[must_use]
 pub fn variables() -> std::collections::BTreeSet<&'static str> {
-    let models = MODEL_AGENTS.iter().flat_map(ModelAgent::variables);
+    let models = llm::variables();
     let connectors = cliq_workflow::CONNECTORS.iter().flat_map(|connector| connector.settings);
     let connectors = connectors.flat_map(|setting| setting.variables.iter().copied());
     let all = models.chain(connectors);

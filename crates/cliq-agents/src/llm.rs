@@ -3,6 +3,7 @@
 //! Common parts: the prompt ([`prompt`]) and the parser of replies ([`reply`]). A gate's reply without a usable verdict is requested
 //! once more.
 
+mod acp;
 #[cfg(feature = "http")]
 mod api;
 #[cfg(feature = "http")]
@@ -14,10 +15,12 @@ mod conversation;
 mod display;
 #[cfg(feature = "http")]
 mod images;
+mod kinds;
 mod meter;
 #[cfg(feature = "http")]
 mod model_loop;
 mod open;
+mod presets;
 mod probe;
 mod program;
 mod prompt;
@@ -33,12 +36,14 @@ use cliq_settings::Environment;
 use serde_json::{Value, json};
 
 use crate::AnyError;
+pub use acp::{Abilities, AcpCheck};
 #[cfg(feature = "http")]
 pub(crate) use builder::Builder;
-pub(crate) use catalog::usable;
-pub use catalog::{MODEL_AGENTS, ModelAgent, Usable};
+pub use catalog::{ModelAgent, Usable};
+pub(crate) use catalog::{usable, variables};
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
+pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
 pub use probe::{ServerProbe, ServerState, probes};
 use program::Program;
 #[cfg(feature = "http")]
@@ -107,22 +112,22 @@ fn open<'a>(
     rejected: Option<String>,
 ) -> Result<Worker<'a>, AnyError> {
     let name = ctx.phase().agent.as_str();
-    let agent = ModelAgent::find(name).ok_or_else(|| format!("`{name}` is not a model agent"))?;
     let settings = crate::settings_of(ctx.cliq_dir(), environment)?;
-    match open::open(agent, &settings, environment, ctx)? {
+    let agent = ModelAgent::find(name, &settings).ok_or_else(|| crate::unknown(ctx))?;
+    match open::open(&agent, &settings, environment, ctx)? {
         open::Opened::Program(program) => {
             let program = Program::open(*program, ctx, render, rejected.as_ref())?;
             Ok(Worker::Program(Box::new(program)))
         }
         #[cfg(feature = "http")]
         open::Opened::Api(access) => {
-            let has_tools = model_loop::tools_of(agent, &settings, ctx).built_in().next().is_some();
+            let has_tools = model_loop::tools_of(&agent, &settings, ctx).built_in().next().is_some();
             let render = |steering: &[SteeringMessage], scope: prompt::Scope<'_>| {
                 // A loop asks about a rejected answer in its conversation.
                 render(&prompt::Form { steering, rejected: false, has_tools, scope })
             };
             let prompt = model_loop::Prompt { render: &render, again: rejected };
-            let model = ModelLoop::open(agent, *access, &settings, environment, ctx, &prompt)?;
+            let model = ModelLoop::open(&agent, *access, &settings, environment, ctx, &prompt)?;
             Ok(Worker::Api(Box::new(model)))
         }
     }

@@ -28,9 +28,8 @@ impl Host {
     /// The agent for phases that name none: what is set, else the first model agent that can work (docs/models.md).
     #[must_use]
     pub fn default_agent(&self, settings: &Settings) -> Option<String> {
-        let usable =
-            |agent: &&ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
-        let first = || cliq_agents::MODEL_AGENTS.iter().find(usable).map(|agent| agent.name.to_owned());
+        let usable = |agent: &ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
+        let first = || ModelAgent::all(settings).into_iter().find(usable).map(|agent| agent.name);
         RunSettings::read(settings).default_agent.or_else(first)
     }
 }
@@ -77,17 +76,19 @@ impl Project {
 fn agents(host: &Host, workflow: Option<&ValidatedWorkflow>, settings: &Settings) -> Agents {
     let mut agents = Agents::new();
     // Looking for programs and keys takes time: only for agents that the team may need.
-    let needed = |name: &&&str| {
-        let is_plain = ModelAgent::find(name).is_none() && !is_connector(name);
+    let needed = |name: &str| {
+        let is_plain = ModelAgent::find(name, settings).is_none() && !is_connector(name);
         is_plain || workflow.is_none_or(|workflow| may_need(workflow, name))
     };
     let built_in = LazyCell::new(|| built_in(host));
-    for name in cliq_agents::NAMES.iter().filter(needed) {
+    let named = ModelAgent::names(settings);
+    let names = cliq_agents::NAMES.iter().copied().chain(named.iter().map(String::as_str));
+    for name in names.filter(|name| needed(name)) {
         agents = match cliq_agents::usable(name, settings, &host.environment) {
-            Some(Usable::No(why)) => agents.with_unusable(*name, why),
-            Some(Usable::Yes(_)) | None => match ModelAgent::find(name) {
-                Some(agent) => agents.with(*name, built_in.clone().with_model(agent.default_model(settings))),
-                None => agents.with(*name, built_in.clone()),
+            Some(Usable::No(why)) => agents.with_unusable(name, why),
+            Some(Usable::Yes(_)) | None => match ModelAgent::find(name, settings) {
+                Some(agent) => agents.with(name, built_in.clone().with_model(agent.default_model(settings))),
+                None => agents.with(name, built_in.clone()),
             },
         };
     }
@@ -198,9 +199,19 @@ impl Host {
     }
 }
 
-/// Names of the installed agents that can work, and those that cannot, each with the reason.
+impl Host {
+    /// Names of the agents outside of teams that are not built in: installed ones that can work, and those of the settings.
+    #[must_use]
+    pub fn agents_outside_teams(&self) -> Vec<String> {
+        usable_and_broken(self).0
+    }
+}
+
+/// Names of the installed agents that can work and of the agents of the settings, and installed agents that cannot work, each with the
+/// reason.
 pub(crate) fn usable_and_broken(host: &Host) -> (Vec<String>, Vec<(String, String)>) {
-    let (mut usable, mut broken) = (Vec::new(), Vec::new());
+    // An error in the settings is reported by what reads them.
+    let (mut usable, mut broken) = (ModelAgent::names(&host.settings().unwrap_or_default()), Vec::new());
     for (name, command) in installed(host) {
         match command {
             Ok(_) => usable.push(name),

@@ -1,9 +1,10 @@
 //! Checks of the host and the project: what is there, what is missing, and what that means.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use camino::Utf8Path;
-use cliq_agents::{ServerState, Usable};
+use cliq_agents::{ModelAgent, ServerState, Usable};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::TmuxServer;
 use cliq_sandbox::LANDLOCK_VERSION;
@@ -17,7 +18,7 @@ use crate::{Host, Project};
 #[non_exhaustive]
 pub struct Check {
     /// Subject of the check.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The outcome.
     pub status: CheckStatus,
     /// Result for people.
@@ -27,8 +28,8 @@ pub struct Check {
 impl Check {
     /// A check of a program's own.
     #[must_use]
-    pub fn new(name: &'static str, status: CheckStatus, detail: String) -> Self {
-        Self { name, status, detail }
+    pub fn new(name: impl Into<Cow<'static, str>>, status: CheckStatus, detail: String) -> Self {
+        Self { name: name.into(), status, detail }
     }
 }
 
@@ -51,7 +52,8 @@ impl Host {
     pub fn checks(&self, here: &Utf8Path, version: &str, on_wait: &dyn Fn(&str)) -> Vec<Check> {
         use CheckStatus::{Missing, Note, Ok as Good};
         let mut checks = Vec::new();
-        let mut add = |name, status, detail: String| checks.push(Check { name, status, detail });
+        let mut add =
+            |name: &str, status, detail: String| checks.push(Check::new(name.to_owned(), status, detail));
         add("cliq", Good, format!("version {version}"));
         let agent = self.program.with_file_name("cliq-agent");
         if agent.is_file() {
@@ -117,18 +119,21 @@ impl Host {
             }
         };
         let servers = ask_servers(&settings, &self.environment, on_wait);
-        for agent in cliq_agents::MODEL_AGENTS {
-            match (agent.usable(&settings, &self.environment), servers.get(agent.name)) {
-                (Usable::Yes(how), None) => add(agent.name, Good, how),
+        for agent in ModelAgent::all(&settings) {
+            match (agent.usable(&settings, &self.environment), servers.get(&agent.name)) {
+                (Usable::Yes(how), None) => add(&agent.name, Good, how),
                 (Usable::Yes(how), Some(state)) if state.is_fault() => {
-                    add(agent.name, Missing, format!("{how}: {state}"));
+                    add(&agent.name, Missing, format!("{how}: {state}"));
                 }
                 (Usable::Yes(how), Some(state)) => {
                     let status = if state.is_ready() { Good } else { Note };
-                    add(agent.name, status, format!("{how}: {state}"));
+                    add(&agent.name, status, format!("{how}: {state}"));
                 }
-                (Usable::No(why), _) => add(agent.name, Note, why),
+                (Usable::No(why), _) => add(&agent.name, Note, why),
             }
+        }
+        for why in ModelAgent::refused(&settings).into_values() {
+            add("settings", Note, why);
         }
         for (name, why) in self.broken_agents() {
             add("installed", Missing, format!("{name}: {why}"));
@@ -153,13 +158,13 @@ fn ask_servers(
     settings: &Settings,
     environment: &Environment,
     on_wait: &dyn Fn(&str),
-) -> BTreeMap<&'static str, ServerState> {
+) -> BTreeMap<String, ServerState> {
     let probes = cliq_agents::probes(settings, environment);
     let waits: Vec<_> = probes
         .into_iter()
         .map(|probe| {
             on_wait(&format!("asking {} for its models", probe.address()));
-            (probe.agent(), probe.start())
+            (probe.agent().to_owned(), probe.start())
         })
         .collect();
     waits.into_iter().map(|(agent, wait)| (agent, wait())).collect()
@@ -168,7 +173,8 @@ fn ask_servers(
 impl Project {
     fn checks(&self, settings: &Settings, checks: &mut Vec<Check>) {
         use CheckStatus::{Missing, Note, Ok as Good};
-        let mut add = |name, status, detail: String| checks.push(Check { name, status, detail });
+        let mut add =
+            |name: &str, status, detail: String| checks.push(Check::new(name.to_owned(), status, detail));
         add("project", Good, self.dir().workspace().to_string());
         if !self.has_team() {
             return add("team", Note, "none assembled; `cliq assemble TEAM` chooses one".to_owned());

@@ -3,6 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_settings::{Environment, ServerSettings, Settings};
 
+use crate::ProjectError;
+
 /// The host that projects live on: environment, cliq home, and the program that runs built-in agents.
 ///
 /// ```
@@ -24,6 +26,8 @@ pub struct Host {
     /// The `cliq` program: `PROGRAM agent handle` runs a built-in agent, `PROGRAM agent team` the team of a team phase, `PROGRAM agent review` the review of a human gate,
     /// `PROGRAM pane` a job in a pane of tmux, `PROGRAM watchdog` the watchdog of a run. A `cliq-agent` beside it is preferred for built-in agents.
     pub program: Utf8PathBuf,
+    /// Settings of the project that teams are looked up for.
+    pub(crate) project_settings: Option<Utf8PathBuf>,
 }
 
 /// The variable with which a server marks runs whose inputs a caller chose: they must not name addresses of this network
@@ -41,7 +45,15 @@ impl Host {
     /// A host with this environment and this `cliq` program. The home is the one that the environment names.
     #[must_use]
     pub fn new(environment: Environment, program: Utf8PathBuf) -> Self {
-        Self { home: environment.cliq_home(), environment, program }
+        Self { home: environment.cliq_home(), environment, program, project_settings: None }
+    }
+
+    /// Returns the settings of the person, with those of the project that the host belongs to.
+    ///
+    /// # Errors
+    /// A settings file cannot be read or has an error.
+    pub fn settings(&self) -> Result<Settings, ProjectError> {
+        Ok(Settings::load(self.home.as_deref(), self.project_settings.as_deref())?)
     }
 
     /// Sets the cliq home: the directory of installed teams, installed agents and a person's settings.

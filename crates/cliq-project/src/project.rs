@@ -84,7 +84,9 @@ impl Project {
     /// The project of a `.cliq` directory.
     #[must_use]
     pub fn of(dir: CliqDir, host: Host) -> Self {
-        Self { settings_file: dir.settings(), dir, host }
+        let settings_file = dir.settings();
+        let host = Host { project_settings: Some(settings_file.clone()), ..host };
+        Self { settings_file, dir, host }
     }
 
     /// The same project and settings with another `.cliq` directory: that of a team phase, or of an agent of a plan.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cliq_agents::ModelAgent;
 use cliq_model::RunSpec;
 use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
 use cliq_protocol::{PhaseKind, RunId, Sandbox};
@@ -121,7 +122,7 @@ impl Project {
         } = &options.spec;
         let mut plan = self.base_plan(workflow, settings);
         if let Some(agent) = agent {
-            check_agent(&plan.agents, agent)?;
+            check_agent(&plan.agents, settings, agent)?;
             self.set_default_agent(&mut plan, agent);
         }
         plan.inputs.clone_from(inputs);
@@ -208,11 +209,13 @@ impl Project {
 }
 
 /// Checks that an agent that a person names exists. One that exists and cannot work here is reported with the phases that need it.
-fn check_agent(agents: &Agents, name: &str) -> Result<(), ProjectError> {
+fn check_agent(agents: &Agents, settings: &Settings, name: &str) -> Result<(), ProjectError> {
     let unusable = agents.unusable().map(|(name, _)| name);
     // Model agents that no phase needs are not among the agents of the plan.
+    let named = ModelAgent::names(settings);
+    let built_in = cliq_agents::NAMES.iter().copied();
     let known: BTreeSet<&str> =
-        agents.names().chain(unusable).chain(cliq_agents::NAMES.iter().copied()).collect();
+        agents.names().chain(unusable).chain(built_in).chain(named.iter().map(String::as_str)).collect();
     if known.contains(name) {
         return Ok(());
     }

@@ -174,7 +174,7 @@ fn model_tools(plan: &RunPlan, settings: &Settings) -> HashMap<PhaseName, AgentT
     let of_phase = |phase: &Phase| {
         let name = plan.agent_of(phase)?;
         let is_part_of_cliq = plan.agents.get(name).is_some_and(|agent| agent.is_part_of_cliq);
-        if !is_part_of_cliq || !ModelAgent::find(name).is_some_and(ModelAgent::is_api) {
+        if !is_part_of_cliq || !ModelAgent::find(name, settings).is_some_and(|agent| agent.is_api()) {
             return None;
         }
         let tools = cliq_agents::agent_tools(name, settings, phase.agent_tools.as_ref(), phase.kind);

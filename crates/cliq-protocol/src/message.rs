@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry,
-    McpServerSpec, Object, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
+    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -126,6 +125,9 @@ pub struct PhaseInfo {
     /// Tools of a model agent, if the team chooses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_tools: Option<AgentTools>,
+    /// Policy for requests of the agent for permission, if the team chooses one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
     /// First of the interrupted activations that this one continues. The activations from it on have the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<u32>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Object, PhaseName, ReplyKind, RunId, Usage, WireTime};
+use crate::{Object, PermissionRecord, PhaseName, ReplyKind, RunId, Usage, WireTime};
 
 /// Line of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,8 @@ pub enum TranscriptBody {
     ToolCall(ToolCall),
     /// Result of a tool call.
     ToolResult(ToolResult),
+    /// Request of an agent for permission, with the decision.
+    Permission(PermissionRecord),
     /// Usage and end of a reply.
     Usage(ReplyUsage),
     /// Failed call of a model or of a program.

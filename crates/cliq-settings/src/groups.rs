@@ -22,7 +22,7 @@ mod transfers;
 mod triggers;
 
 pub use a2a::{A2aSettings, CardSettings, InputSettings};
-pub use agents::{AgentSettings, BuilderSettings, ModelProvider};
+pub use agents::{AgentKind, AgentSettings, BuilderSettings, ModelProvider};
 pub use checkpoints::CheckpointSettings;
 pub use code_hosts::{BitbucketSettings, GithubSettings, GitlabSettings};
 pub use connectors::{GdriveAccount, GdriveSettings};
@@ -251,7 +251,10 @@ mod tests {
         assert_eq!(of_machine, ["database", "docker", "kubernetes", "server"]);
         let of_person: Vec<&str> =
             KEYS.iter().filter(|key| key.class == Class::Person).map(|key| key.path).collect();
-        assert_eq!(of_person, ["mcp.*.trusted", "sandbox.mechanism", "sandbox.missing"]);
+        assert_eq!(
+            of_person,
+            ["agents.*.permissions", "mcp.*.trusted", "sandbox.mechanism", "sandbox.missing"]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Keys: what a setting takes, and whether a value is one.
 
-use cliq_protocol::{AgentTools, Network, TOOL_NAMES, shorten, without_credentials};
+use cliq_protocol::{AgentTools, Network, Permissions, TOOL_NAMES, shorten, without_credentials};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -72,6 +72,8 @@ pub enum Kind {
     Reviewers,
     /// Tools of a model agent: `none`, `read`, `full`, or a list of names.
     Tools,
+    /// Policy for requests of agents for permission: `allow`, `edits`, `ask`, `deny`, or a list of kinds.
+    Permissions,
     /// Network access of a sandbox: `all`, `none`, or a list of hosts.
     Network,
 }
@@ -171,9 +173,10 @@ impl Key {
             }
             Kind::Network if matches!(text, "all" | "none") => text.into(),
             Kind::Tools if AgentTools::WORDS.contains(&text) => text.into(),
+            Kind::Permissions if Permissions::WORDS.contains(&text) => text.into(),
             Kind::Network => Value::Array(list()),
             Kind::Meshes | Kind::Reviewers => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-            Kind::List | Kind::Channels | Kind::Tools => Value::Array(list()),
+            Kind::List | Kind::Channels | Kind::Tools | Kind::Permissions => Value::Array(list()),
             _ => text.into(),
         };
         self.check(path, &value)?;
@@ -201,6 +204,7 @@ impl Key {
             Kind::Meshes => Mesh::read(value).is_some(),
             Kind::Reviewers => Directory::from_value(value).is_ok(),
             Kind::Tools => serde_json::from_value::<AgentTools>(value.clone()).is_ok(),
+            Kind::Permissions => serde_json::from_value::<Permissions>(value.clone()).is_ok(),
             Kind::Network => Network::from_value(value.clone(), path).is_ok(),
             Kind::Channels => {
                 let channel = |item: &Value| {
@@ -238,6 +242,7 @@ impl Kind {
             Self::Url | Self::SecretUrl => "an address with a host that begins with https:// or http://".to_owned(),
             Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
+            Self::Permissions => Permissions::expected(),
             Self::Tools => {
                 format!("`none`, `read`, `full`, or a list of {} and SERVER__TOOL", TOOL_NAMES.join(", "))
             }

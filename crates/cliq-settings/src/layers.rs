@@ -52,6 +52,8 @@ pub struct Entry {
 pub struct Settings {
     /// The weakest first.
     layers: Vec<(Utf8PathBuf, Map<String, Value>)>,
+    /// Whether the last layer is a project's.
+    has_project: bool,
     /// Sandboxes of the layers, in the same order. Those that restrict nothing are left out.
     sandboxes: Vec<Sandbox>,
 }
@@ -74,7 +76,7 @@ impl Settings {
                 .map_err(|source| SettingsError::In { file: file.clone(), source: Box::new(source) })?;
             layers.push((file, values));
         }
-        let mut settings = Self { layers, sandboxes: Vec::new() };
+        let mut settings = Self { layers, has_project: project.is_some(), sandboxes: Vec::new() };
         if project.is_some() {
             settings.restrict_project();
         }
@@ -150,9 +152,15 @@ impl Settings {
         self.layers.iter().rev().find_map(|(_, values)| at(values, parts()))
     }
 
-    /// Returns the objects of a group such as `docker.env`, the weakest first.
-    pub(crate) fn objects_at<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Map<String, Value>> {
-        self.layers.iter().filter_map(|(_, values)| at(values, group.split('.'))?.as_object())
+    /// Returns the objects of a group such as `docker.env`, given by its parts, the weakest first.
+    pub(crate) fn objects_at<'a>(&'a self, group: &[&str]) -> impl Iterator<Item = &'a Map<String, Value>> {
+        self.layers.iter().filter_map(move |(_, values)| at(values, group.iter().copied())?.as_object())
+    }
+
+    /// Whether the project's file sets a value, or values below it, at these parts of a key.
+    pub(crate) fn is_set_by_project(&self, parts: &[&str]) -> bool {
+        let project = self.layers.last().filter(|_| self.has_project);
+        project.is_some_and(|(_, values)| at(values, parts.iter().copied()).is_some())
     }
 
     /// Sandboxes that the files set, the person's first. All of them hold: what they allow together is what each allows.

@@ -16,13 +16,14 @@ mod value;
 pub use edit::{set, unset};
 pub use environment::{Environment, is_executable};
 pub use groups::{
-    A2aSettings, AgentSettings, BitbucketSettings, BuilderSettings, CardSettings, CheckpointSettings,
-    DatabaseSettings, DockerSettings, DurabilityChoice, EmailSettings, EnforcementSettings, GdriveAccount,
-    GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy, InputSettings, KEYS, KubernetesSettings,
-    LauncherChoice, MailSecurity, McpServerSettings, MechanismChoice, MissingSandbox, ModelProvider,
-    NotificationSettings, OidcSettings, PlanSettings, PriceSettings, PullSettings, PushSettings,
-    RecoveryChoice, ReplicaSettings, ReviewSettings, RoleSettings, RunSettings, ServerSettings,
-    SlackChannelSettings, TaskLoopChoice, TriggerSettings, WebhookChannelSettings,
+    A2aSettings, AgentKind, AgentSettings, BitbucketSettings, BuilderSettings, CardSettings,
+    CheckpointSettings, DatabaseSettings, DockerSettings, DurabilityChoice, EmailSettings,
+    EnforcementSettings, GdriveAccount, GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy,
+    InputSettings, KEYS, KubernetesSettings, LauncherChoice, MailSecurity, McpServerSettings,
+    MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PlanSettings,
+    PriceSettings, PullSettings, PushSettings, RecoveryChoice, ReplicaSettings, ReviewSettings, RoleSettings,
+    RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice, TriggerSettings,
+    WebhookChannelSettings,
 };
 pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_protocol::{AgentTools, Network, Profile};
+use cliq_protocol::{AgentTools, Network, Permissions, Profile};
 use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::Value;
@@ -134,6 +134,14 @@ impl SettingValue for AgentTools {
     }
 }
 
+impl SettingValue for Permissions {
+    const KIND: Kind = Kind::Permissions;
+
+    fn from_json(value: &Value) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
+    }
+}
+
 impl SettingValue for Network {
     const KIND: Kind = Kind::Network;
 
@@ -176,8 +184,11 @@ impl<'a> Lookup<'a> {
 
     /// Returns the values of a key that ends with `*`, by user-defined name.
     fn entries(&self, key: &Key) -> BTreeMap<&'a str, &'a Value> {
+        // `*` within the path is the name of the group, that at its end those of the entries.
         let group = key.path.trim_end_matches(".*");
-        self.settings.objects_at(group).flatten().map(|(name, value)| (name.as_str(), value)).collect()
+        let parts: Vec<&str> =
+            group.split('.').map(|part| if part == "*" { self.name } else { part }).collect();
+        self.settings.objects_at(&parts).flatten().map(|(name, value)| (name.as_str(), value)).collect()
     }
 }
 
@@ -185,7 +196,8 @@ impl<'a> Lookup<'a> {
 pub(crate) fn names(settings: &Settings, keys: &[Key]) -> BTreeSet<String> {
     let group = keys.first().and_then(|key| key.path.split_once(".*")).map_or("", |(group, _)| group);
     let mut names = BTreeSet::new();
-    for (name, _) in settings.objects_at(group).flatten() {
+    let parts: Vec<&str> = group.split('.').collect();
+    for (name, _) in settings.objects_at(&parts).flatten() {
         let lookup = Lookup::new(settings, name);
         if !names.contains(name) && keys.iter().any(|key| lookup.is_set(key)) {
             names.insert(name.clone());

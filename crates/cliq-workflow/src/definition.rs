@@ -34,6 +34,7 @@ impl ValidatedWorkflow {
             role,
             model: _,
             agent_tools,
+            permissions,
             conversation,
             config,
             action,
@@ -62,6 +63,7 @@ impl ValidatedWorkflow {
         parts.add_if(!depends_on.is_empty(), "depends_on", &names(depends_on));
         parts.add_if(role != name.as_str(), "role", role);
         parts.add_some("agent_tools", agent_tools.as_ref());
+        parts.add_some("permissions", permissions.as_ref());
         parts.add_if(!conversation.is_fresh(), "conversation", conversation);
         parts.add_if(!config.is_empty(), "config", config);
         parts.add_some("action", action.as_ref());

@@ -2,7 +2,7 @@
 //! holds docs/team-yml.md against it.
 
 use cliq_document::{Field, Type, may, must};
-use cliq_protocol::{AgentTools, ConversationMode};
+use cliq_protocol::{AgentTools, ConversationMode, Permissions};
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
@@ -80,6 +80,11 @@ pub(crate) static PHASE: &[Field] = &[
         "agent_tools",
         Type::WordOrTexts(&AgentTools::WORDS),
         "Tools of an agent that is a model behind an API: `none`, `read`, `full` or names. Default: `full`, at gates `read`.",
+    ),
+    may(
+        "permissions",
+        Type::WordOrTexts(&Permissions::WORDS),
+        "Answers to an agent of the kind `acp` that asks for permission: `allow`, `edits`, `deny`, or kinds of tool calls. Default: `allow` in a sandbox, otherwise `edits`.",
     ),
     may(
         "conversation",

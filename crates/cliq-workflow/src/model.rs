@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_expr::Expression;
-use cliq_protocol::{
-    AgentTools, Budget, ConversationMode, McpServerSpec, PhaseKind, PhaseName, Sandbox, TeamName,
-};
+use cliq_protocol::{AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, PhaseName, Sandbox, TeamName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -144,6 +142,8 @@ pub struct Phase {
     pub model: Option<String>,
     /// Tools of a model agent, if the team chooses them.
     pub agent_tools: Option<AgentTools>,
+    /// Policy for requests of the agent for permission, if the team chooses one.
+    pub permissions: Option<Permissions>,
     /// Conversation in which a model agent works again after its work was sent back.
     pub conversation: ConversationMode,
     /// Settings of the agent for this phase.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cliq_protocol::{
-    AgentTools, Budget, ConversationMode, McpServerSpec, PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES,
+    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, ReviewSpec, Sandbox, ToolKind, TOOL_NAMES,
     is_mcp_server_name,
 };
 use serde_json::Value;
@@ -53,6 +53,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) budget: Budget,
     pub(crate) sandbox: Sandbox,
     pub(crate) agent_tools: Option<AgentTools>,
+    pub(crate) permissions: Option<Permissions>,
     pub(crate) conversation: ConversationMode,
     pub(crate) conditions: RawConditions,
 }
@@ -175,6 +176,36 @@ fn read_tools(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Age
     AgentTools::of_names(names.into_iter().map(|name| name.value).collect()).ok()
 }
 
+/// The `permissions` of a phase.
+fn read_permissions(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Permissions> {
+    let node = record.node("permissions")?;
+    let entries = record.texts("permissions");
+    let checked = |permissions: Permissions, problems: &mut Vec<Diagnostic>| {
+        if permissions.may_ask() {
+            let message = "this version of cliq cannot ask people about permissions".to_owned();
+            let help = "`allow`, `edits`, `deny` and kinds without `=ask` need nobody";
+            problems.push(Diagnostic::error("permissions-ask", node.span, message, help));
+        }
+        permissions
+    };
+    if node.scalar().is_some() {
+        let permissions = Permissions::parse(&entries.first()?.value).ok()?;
+        return Some(checked(permissions, problems));
+    }
+    let unknown = |entry: &&Located<String>| Permissions::of_entries([entry.value.as_str()]).is_err();
+    for entry in entries.iter().filter(unknown) {
+        let kind = entry.value.split('=').next().unwrap_or_default();
+        let message = format!("`{}` is not a kind of tool call with a rule", entry.value);
+        let help = did_you_mean(kind, &ToolKind::WORDS);
+        let help = format!(
+            "{help}; `KIND=ask` and `KIND=deny` change the rule, kinds that are not named are refused"
+        );
+        problems.push(Diagnostic::error("unknown-tool-kind", entry.span, message, help));
+    }
+    let permissions = Permissions::of_entries(entries.iter().map(|entry| entry.value.as_str())).ok()?;
+    Some(checked(permissions, problems))
+}
+
 /// An MCP server: a program or a URL.
 fn read_mcp(entry: &Entry, problems: &mut Vec<Diagnostic>) -> Option<(Located<String>, McpServerSpec)> {
     let record = Record::read(&entry.value, fields::MCP, "an MCP server", problems)?;
@@ -280,6 +311,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         budget: read_budget(&record, problems),
         sandbox: read_sandbox(&record, problems),
         agent_tools: read_tools(&record, problems),
+        permissions: read_permissions(&record, problems),
         conversation: record
             .text("conversation")
             .and_then(|word| ConversationMode::parse(&word.value))

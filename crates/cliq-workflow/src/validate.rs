@@ -117,6 +117,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             role: raw.record.text("role").unwrap_or_else(|| raw.name.clone()).value,
             model: raw.record.text("model").map(|m| m.value),
             agent_tools: raw.agent_tools.clone(),
+            permissions: raw.permissions.clone(),
             conversation: raw.conversation,
             config: text_map("config"),
             action: raw.record.text("action").map(|a| a.value),

@@ -25,8 +25,11 @@ pub(crate) enum ModelApi {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Test an agent against the protocol and report each violation.
+    /// Start an agent that speaks the Agent Client Protocol and show what it can do (NAME), or test a program against the protocol of cliq (-- COMMAND).
     Check {
+        /// Name of the agent, as in team.yml.
+        #[arg(value_name = "NAME", conflicts_with = "command")]
+        name: Option<String>,
         /// Role of the agent.
         #[arg(long = "as", value_enum, default_value = "standard")]
         role: CheckRole,
@@ -37,7 +40,7 @@ pub(crate) enum AgentCommand {
         #[arg(long)]
         json: bool,
         /// The agent's program and its arguments.
-        #[arg(last = true, required = true, value_name = "COMMAND")]
+        #[arg(last = true, required_unless_present = "name", value_name = "COMMAND")]
         command: Vec<String>,
     },
     /// Handle the dispatch message on standard input with the built-in agent that it names, as `cliq-agent` does.
@@ -67,7 +70,7 @@ pub(crate) enum AgentCommand {
         #[arg(long, value_parser = ["auto", "bubblewrap", "landlock"])]
         mechanism: Option<String>,
         /// The program and its arguments.
-        #[arg(last = true, required = true, value_name = "COMMAND")]
+        #[arg(last = true, required_unless_present = "name", value_name = "COMMAND")]
         command: Vec<String>,
     },
     /// Show inputs, outputs and settings of a connector.

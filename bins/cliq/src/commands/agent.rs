@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cliq_agents::Usable;
+use cliq_agents::{Abilities, AcpCheck, AgentKind, ModelAgent, Usable};
 use cliq_project::internals::{Execute, review_agent, team_phase_agent};
 use cliq_project::{Environment, Project, ProjectError, Settings};
 use cliq_sdk::conformance::{self, Options, Role};
@@ -31,7 +31,10 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
             super::sandbox::run(request, &command)
         }
         AgentCommand::List => list(),
-        AgentCommand::Check { role, timeout, json, command } => {
+        AgentCommand::Check { name: Some(name), timeout, json, .. } => {
+            check_named(&name, Duration::from_secs(timeout), json)
+        }
+        AgentCommand::Check { name: None, role, timeout, json, command } => {
             let role = match role {
                 CheckRole::Standard => Role::Standard,
                 CheckRole::Gate => Role::Gate,
@@ -104,17 +107,114 @@ fn list() -> Result<ExitCode, Failure> {
             (host.agents(&settings), settings)
         }
     };
+    let kind = |name: &str| {
+        let agent = ModelAgent::find(name, &settings)?;
+        let preset = agent.preset().map(|preset| format!(" ({})", preset.name)).unwrap_or_default();
+        Some(format!("{}{preset}", agent.kind().as_str()))
+    };
+    let defined = |name: &str| {
+        let source = ModelAgent::find(name, &settings)?.defined_in(&settings)?;
+        Some(format!("  [{source}]"))
+    };
+    let line = |name: &str, color, about: &str| {
+        let kind = kind(name).unwrap_or_else(|| "-".to_owned());
+        let defined = defined(name).unwrap_or_default();
+        ui::line(format!("{name:<16} {kind:<18} {}{}", paint(color, about), paint(DIM, defined)))
+    };
     for name in agents.names() {
         let about = match cliq_agents::usable(name, &settings, &host.environment) {
             Some(Usable::Yes(how)) => how,
             _ => agents.get(name).map(|command| command.program.to_string()).unwrap_or_default(),
         };
-        ui::line(format!("{name:<16} {}", paint(DIM, about)))?;
+        line(name, DIM, &about)?;
     }
     for (name, why) in agents.unusable() {
-        ui::line(format!("{name:<16} {}", paint(YELLOW, why)))?;
+        line(name, YELLOW, why)?;
+    }
+    for why in ModelAgent::refused(&settings).into_values() {
+        ui::note(&why);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts an agent of the kind `acp` and shows what it can do. For other kinds, shows whether they can be used.
+fn check_named(name: &str, limit: Duration, json: bool) -> Result<ExitCode, Failure> {
+    let (host, settings) = (project::host(), project::settings()?);
+    let Some(agent) = ModelAgent::find(name, &settings) else {
+        let agents = ModelAgent::all(&settings);
+        let known: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let near = cliq_workflow::nearest(name, known.iter().copied());
+        let hint = near.map_or_else(
+            || {
+                format!(
+                    "`cliq settings set -g agents.{name}.kind acp` defines one; there are {}",
+                    known.join(", ")
+                )
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(Failure::usage(format!("there is no model agent `{name}`")).hint(hint));
+    };
+    if !json && agent.kind() == AgentKind::Acp {
+        ui::note(&format!("starting {name}"));
+    }
+    let report = agent.check(&settings, &host.environment, limit);
+    let code = if report.problem.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if json {
+        ui::json(&check_document(&agent, &report))?;
+        return Ok(code);
+    }
+    let version =
+        report.agent.as_ref().map(|(name, version)| format!(": {name} {version}")).unwrap_or_default();
+    match &report.problem {
+        Some(problem) => ui::line(format!("{} {name}{version}: {problem}", paint(RED, "✗")))?,
+        None => {
+            let program = report.program.as_deref().unwrap_or_default();
+            ui::line(format!("{} {name}{version} {}", paint(GREEN, "✓"), paint(DIM, program)))?;
+        }
+    }
+    let list = |title: &str, items: Vec<String>| {
+        if items.is_empty() { Ok(()) } else { ui::line(format!("  {title:<10} {}", items.join(", "))) }
+    };
+    let can = report.can.map(|can| can.names().into_iter().map(str::to_owned).collect()).unwrap_or_default();
+    list("can", can)?;
+    list("modes", report.modes.clone())?;
+    list("models", report.models.clone())?;
+    if report.problem.is_some() {
+        list("sign-in", report.sign_in.clone())?;
+    }
+    if let Some(preset) = agent.preset() {
+        list("refusal", vec![preset.refusal.about().to_owned()])?;
+        list("budget", vec![preset.usage.budget().to_owned()])?;
+    }
+    Ok(code)
+}
+
+/// Report of [`check_named`] as JSON (docs/agents.md).
+fn check_document(agent: &ModelAgent, report: &AcpCheck) -> serde_json::Value {
+    let mut value = serde_json::json!({"name": agent.name, "kind": agent.kind().as_str()});
+    let mut add = |name: &str, part: Option<serde_json::Value>| {
+        if let Some(part) = part {
+            value[name] = part;
+        }
+    };
+    add("preset", agent.preset().map(|preset| preset.name.into()));
+    add("program", report.program.as_deref().map(Into::into));
+    add("works", Some(report.problem.is_none().into()));
+    add("problem", report.problem.as_deref().map(Into::into));
+    add("sign_in", (!report.sign_in.is_empty()).then(|| report.sign_in.clone().into()));
+    add(
+        "agent",
+        report.agent.as_ref().map(|(name, version)| serde_json::json!({"name": name, "version": version})),
+    );
+    add("can", report.can.map(|can| {
+        let Abilities { load, resume, images, mcp_http, steering } = can;
+        serde_json::json!({"load": load, "resume": resume, "images": images, "mcp_http": mcp_http, "steering": steering})
+    }));
+    add("modes", (!report.modes.is_empty()).then(|| report.modes.clone().into()));
+    add("models", (!report.models.is_empty()).then(|| report.models.clone().into()));
+    add("milliseconds", Some(u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX).into()));
+    value
 }
 
 /// Prints the inputs, outputs and requirements of a connector.

@@ -77,7 +77,8 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
 
 /// The team that a person names; without a name the team of this directory, else the assembled one.
 fn find(reference: Option<&str>) -> Result<FoundTeam, Failure> {
-    let host = project::host();
+    // A project may define agents.
+    let host = project::open().map_or_else(|_| project::host(), |project| project.host().clone());
     if let Some(reference) = reference {
         return Ok(host.find_team(reference)?);
     }

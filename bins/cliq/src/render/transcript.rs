@@ -4,7 +4,9 @@
 
 use std::io;
 
-use cliq_protocol::{Origin, ReplyKind, ReplyUsage, Role, TranscriptBody, TranscriptEntry, Usage};
+use cliq_protocol::{
+    Origin, PermissionDecision, ReplyKind, ReplyUsage, Role, TranscriptBody, TranscriptEntry, Usage,
+};
 
 use super::usage::estimated;
 use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
@@ -63,6 +65,14 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             let time_taken = result.duration_ms.map(|ms| format!(" after {ms} ms")).unwrap_or_default();
             ui::line(format!("{} {how}{}", paint(DIM, time), paint(DIM, time_taken)))?;
             body(&result.text, RESULT_LINES)
+        }
+        TranscriptBody::Permission(asked) => {
+            let (style, what) =
+                (if asked.decision == PermissionDecision::Allowed { DIM } else { YELLOW }, asked.decision);
+            head(
+                style,
+                &ui::plain(&format!("{} {}: {} ({})", what.as_str(), asked.kind, asked.title, asked.reason)),
+            )
         }
         TranscriptBody::Usage(end) => {
             let used = end.usage.as_ref().map_or_else(|| "usage unknown".to_owned(), tokens);

@@ -35,7 +35,7 @@ pub(crate) fn prompt_of(request: &ReceivedRequest) -> &str {
     request.body["messages"][0]["content"][0]["text"].as_str().expect("a prompt")
 }
 
-fn openai(text: &str) -> String {
+pub(crate) fn openai(text: &str) -> String {
     let (first, second) = text.split_at(text.len() / 2);
     let chunk = |delta: Value, finish: Value| {
         format!(

@@ -19,6 +19,8 @@ pub(super) struct Role {
 pub(super) struct Definition {
     pub(super) team_yml: String,
     pub(super) roles: Vec<Role>,
+    /// Names of the agents of the settings.
+    agents: Vec<String>,
 }
 
 /// A definition without errors.
@@ -70,7 +72,12 @@ impl Definition {
             }
             roles.push(Role { name: name.to_owned(), content: content.to_owned() });
         }
-        if wrong.is_empty() { Ok(Self { team_yml, roles }) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(Self { team_yml, roles, agents: Vec::new() }) } else { Err(wrong) }
+    }
+
+    /// The same definition where agents of the settings are known beside the built-in ones.
+    pub(super) fn with_agents(self, agents: &[String]) -> Self {
+        Self { agents: agents.to_vec(), ..self }
     }
 
     fn check(&self) -> TeamCheck {
@@ -153,7 +160,7 @@ impl TeamFiles for Definition {
         EntryFile::Missing
     }
     fn installed_agents(&self) -> Vec<String> {
-        Vec::new()
+        self.agents.clone()
     }
 }
 

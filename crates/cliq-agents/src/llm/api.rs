@@ -22,9 +22,9 @@ use cliq_sdk::Usage;
 use cliq_settings::Secret;
 use serde_json::Value;
 
-use super::catalog::ApiKind;
 use super::display::Display;
 use super::images::Image;
+use super::kinds::ApiKind;
 use super::meter::{Meter, line};
 use classify::{End, Sizes};
 use draft::Draft;
@@ -45,7 +45,7 @@ const IMAGE_BYTES: usize = 5_000;
 /// Credentials and endpoint of a model API.
 pub(crate) struct Access {
     pub(crate) kind: ApiKind,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) base: String,
     pub(crate) key: Option<Secret>,
     pub(crate) model: String,
@@ -148,7 +148,7 @@ impl Api {
         let (display, last_class, ended) = (RefCell::new(display), Cell::new(None), RefCell::new(None));
         let wasted = RefCell::new(None);
         let result = cliq_http::retry(
-            self.access.name,
+            &self.access.name,
             TRIES,
             || {
                 let mut draft = Draft::default();
@@ -187,7 +187,7 @@ impl Api {
                 let end = draft.end.clone().unwrap_or(End::Stop);
                 let reply =
                     draft.into_reply(request.tools, known_ids(request.turns), was_told(request.turns));
-                let (kind, detail) = classify::kind(&end, &reply, self.access.name, &sizes);
+                let (kind, detail) = classify::kind(&end, &reply, &self.access.name, &sizes);
                 Ok(ModelReply {
                     reply,
                     usage,
@@ -219,7 +219,7 @@ impl Api {
     fn too_large(&self, request: &ModelRequest<'_>) -> Option<String> {
         let [Turn::User { text, .. }] = request.turns else { return None };
         let (tokens, limit) = (text.len() as u64 / TOKEN_BYTES, self.access.context_tokens);
-        let name = self.access.name;
+        let name = &self.access.name;
         (tokens > limit).then(|| {
             format!(
                 "cannot send the task to {}: it has about {tokens} tokens ({}), more than the context of {limit} \

@@ -9,8 +9,9 @@ use cliq_settings::{BuilderSettings, Environment, ModelProvider, Settings};
 
 use super::Reply;
 use super::api::{Access, Api, ModelRequest};
-use super::catalog::{ModelAgent, Transport};
+use super::catalog::ModelAgent;
 use super::display::Display;
+use super::kinds::Transport;
 use super::meter::Meter;
 use crate::AnyError;
 
@@ -63,12 +64,12 @@ fn access(settings: &Settings, environment: &Environment) -> Result<Access, AnyE
     let BuilderSettings { provider: wanted, model: own_model, api_key: own_key, base_url: own_base } =
         BuilderSettings::read(settings);
     let agents = PROVIDERS.iter().filter(|(provider, _)| wanted.is_none_or(|wanted| wanted == *provider));
-    let agents: Vec<&ModelAgent> = agents.filter_map(|(_, agent)| ModelAgent::find(agent)).collect();
+    let agents: Vec<ModelAgent> = agents.filter_map(|(_, agent)| ModelAgent::find(agent, settings)).collect();
     let with_key = agents.iter().find(|agent| agent.key(settings, environment).is_some());
     let agent = with_key.or(agents.first().filter(|_| wanted.is_some())).ok_or(
         "there is no model to build teams with: set `builder.provider` and `builder.api_key`, or a key such as ANTHROPIC_API_KEY",
     )?;
-    let Transport::Api(kind) = agent.transport else { return Err("the provider has no API".into()) };
+    let Transport::Api(kind) = agent.transport() else { return Err("the provider has no API".into()) };
     let base = own_base.or_else(|| agent.base(settings, environment));
     let model = own_model.or_else(|| agent.model(settings, None));
     let key = agent.key(settings, environment).or(own_key);

@@ -1,143 +1,30 @@
 //! The catalog of model agents: what each needs, and whether it is there.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8PathBuf;
-use cliq_settings::{AgentSettings, Environment, Secret, Settings};
+use cliq_protocol::Permissions;
+use cliq_settings::{AgentKind, AgentSettings, Environment, Secret, Settings, Source};
 
-use super::cli::Dialect;
-
-/// Transport between a model agent and its model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transport {
-    Cli(Dialect),
-    Api(ApiKind),
-}
-
-/// Protocol of a model API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ApiKind {
-    Anthropic,
-    OpenAi,
-    Gemini,
-}
-
-/// Model that an API agent uses if nothing else is chosen, by the vendors' documentation of November 2026. Each is the vendor's model
-/// for everyday work with tools.
-#[derive(Debug, Clone, Copy)]
-struct DefaultModel {
-    name: &'static str,
-    /// Maximum number of tokens of a request and its reply.
-    context_tokens: u64,
-}
-
-const CLAUDE: DefaultModel = DefaultModel { name: "claude-sonnet-5-5", context_tokens: 1_000_000 };
-const GPT: DefaultModel = DefaultModel { name: "gpt-6.1-sol", context_tokens: 1_050_000 };
-const GEMINI: DefaultModel = DefaultModel { name: "gemini-3.8-flash", context_tokens: 1_048_576 };
+use super::kinds::{ACP, ApiKind, BUILT_IN, Facts, KINDS, Transport};
+use super::presets::{PRESETS, Preset};
 
 /// Context of other models at a vendor's own address, and of models at other servers.
 const USUAL_CONTEXT: u64 = 200_000;
 const LOCAL_CONTEXT: u64 = 32_768;
 
-/// A built-in agent that is a language model.
-#[derive(Debug)]
+/// An agent that is a language model or a program with one: built in, or defined by the settings.
+#[derive(Debug, Clone)]
 pub struct ModelAgent {
     /// Name in team.yml.
-    pub name: &'static str,
-    pub(super) transport: Transport,
-    /// The vendor's program, for a command line.
-    pub(super) program: &'static str,
-    /// Variables that may hold its key, the likeliest first.
-    pub(super) key_variables: &'static [&'static str],
-    pub(super) base_variable: Option<&'static str>,
-    pub(super) default_base: &'static str,
-    default_model: Option<DefaultModel>,
-    /// Paths below the home directory where the vendor's program keeps its state. Directories end with `/`.
-    pub(super) state: &'static [&'static str],
-    /// Variable that names another directory for its state.
-    pub(super) state_variable: Option<&'static str>,
+    pub name: String,
+    pub(super) kind: AgentKind,
+    pub(super) facts: &'static Facts,
+    /// Known agent behind the kind `acp`.
+    pub(super) preset: Option<&'static Preset>,
+    /// Whether the settings define it: its name alone has no kind, or another one.
+    is_named: bool,
 }
-
-const fn cli(
-    name: &'static str,
-    dialect: Dialect,
-    program: &'static str,
-    key_variables: &'static [&'static str],
-    base_variable: Option<&'static str>,
-    (state, state_variable): (&'static [&'static str], Option<&'static str>),
-) -> ModelAgent {
-    ModelAgent {
-        name,
-        transport: Transport::Cli(dialect),
-        program,
-        key_variables,
-        base_variable,
-        default_base: "",
-        default_model: None,
-        state,
-        state_variable,
-    }
-}
-
-/// All of them, in the order in which a default is looked for.
-pub static MODEL_AGENTS: &[ModelAgent] = &[
-    cli(
-        "claude-code",
-        Dialect::ClaudeCode,
-        "claude",
-        &["ANTHROPIC_API_KEY"],
-        Some("ANTHROPIC_BASE_URL"),
-        (&[".claude/", ".claude.json", ".cache/claude-cli-nodejs/"], Some("CLAUDE_CONFIG_DIR")),
-    ),
-    cli(
-        "cursor",
-        Dialect::Cursor,
-        "cursor-agent",
-        &["CURSOR_API_KEY"],
-        None,
-        (&[".cursor/", ".config/cursor/"], None),
-    ),
-    cli(
-        "gemini",
-        Dialect::Gemini,
-        "gemini",
-        &["GEMINI_API_KEY"],
-        Some("GOOGLE_GEMINI_BASE_URL"),
-        (&[".gemini/"], None),
-    ),
-    cli("codex", Dialect::Codex, "codex", &["CODEX_API_KEY"], None, (&[".codex/"], Some("CODEX_HOME"))),
-    ModelAgent {
-        name: "claude-api",
-        transport: Transport::Api(ApiKind::Anthropic),
-        program: "",
-        key_variables: &["ANTHROPIC_API_KEY"],
-        base_variable: Some("ANTHROPIC_BASE_URL"),
-        default_base: "https://api.anthropic.com",
-        default_model: Some(CLAUDE),
-        state: &[],
-        state_variable: None,
-    },
-    ModelAgent {
-        name: "openai-api",
-        transport: Transport::Api(ApiKind::OpenAi),
-        program: "",
-        key_variables: &["OPENAI_API_KEY"],
-        base_variable: Some("OPENAI_BASE_URL"),
-        default_base: "https://api.openai.com/v1",
-        default_model: Some(GPT),
-        state: &[],
-        state_variable: None,
-    },
-    ModelAgent {
-        name: "gemini-api",
-        transport: Transport::Api(ApiKind::Gemini),
-        program: "",
-        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_variable: Some("GOOGLE_GEMINI_BASE_URL"),
-        default_base: "https://generativelanguage.googleapis.com",
-        default_model: Some(GEMINI),
-        state: &[],
-        state_variable: None,
-    },
-];
 
 /// Whether an agent can work, and how or why not, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,27 +35,128 @@ pub enum Usable {
     No(String),
 }
 
-/// Whether a built-in agent can work with these settings and this environment; `None` for names of no model agent.
+/// Whether a model agent can work with these settings and this environment; `None` for names of no model agent.
 #[must_use]
 pub(crate) fn usable(name: &str, settings: &Settings, environment: &Environment) -> Option<Usable> {
-    ModelAgent::find(name).map(|agent| agent.usable(settings, environment))
+    ModelAgent::find(name, settings).map(|agent| agent.usable(settings, environment))
+}
+
+/// Returns the variables that model agents of all kinds look at.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    let of_kinds =
+        KINDS.iter().flat_map(|facts| facts.key_variables.iter().copied().chain(facts.base_variable));
+    of_kinds.chain(PRESETS.iter().flat_map(Preset::all_variables))
+}
+
+/// Name that settings cannot give a kind, with the reason.
+fn is_reserved(name: &str) -> bool {
+    cliq_workflow::BUILT_IN.contains(&name) && BUILT_IN.iter().all(|(known, _)| *known != name)
 }
 
 impl ModelAgent {
-    /// The agent of this name.
+    /// The agent of this name: of the settings, or built in.
     #[must_use]
-    pub fn find(name: &str) -> Option<&'static Self> {
-        MODEL_AGENTS.iter().find(|agent| agent.name == name)
+    pub fn find(name: &str, settings: &Settings) -> Option<Self> {
+        let own = AgentSettings::read(settings, name);
+        let built_in = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        let kind = own.kind.filter(|_| !is_reserved(name)).or(built_in)?;
+        let preset = (kind == AgentKind::Acp).then(|| Preset::find(own.preset.as_deref().unwrap_or(name)));
+        Some(Self {
+            name: name.to_owned(),
+            kind,
+            facts: KINDS.iter().find(|facts| facts.kind == kind).unwrap_or(&ACP),
+            preset: preset.flatten(),
+            is_named: built_in != Some(kind),
+        })
     }
 
-    /// The variables that it looks at.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.key_variables.iter().copied().chain(self.base_variable)
+    /// All of them, in the order in which a default is looked for: built-in ones, then those that the settings define.
+    #[must_use]
+    pub fn all(settings: &Settings) -> Vec<Self> {
+        let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
+        let named = Self::names(settings).into_iter();
+        built_in.chain(named).filter_map(|name| Self::find(&name, settings)).collect()
+    }
+
+    /// Names of the agents that the settings define beside the built-in ones, sorted.
+    #[must_use]
+    pub fn names(settings: &Settings) -> Vec<String> {
+        let names = AgentSettings::named(settings).into_iter();
+        names.filter(|name| !cliq_workflow::BUILT_IN.contains(&name.as_str())).collect()
+    }
+
+    /// Returns kinds in the settings that have no effect, as the name is that of another built-in agent. Each has the reason.
+    #[must_use]
+    pub fn refused(settings: &Settings) -> BTreeMap<String, String> {
+        let names = AgentSettings::named(settings).into_iter().filter(|name| is_reserved(name));
+        names
+            .map(|name| {
+                let why = format!(
+                    "`agents.{name}.kind` has no effect: `{name}` is a built-in agent that is no model; choose another name"
+                );
+                (name, why)
+            })
+            .collect()
+    }
+
+    /// Kind of the agent.
+    #[must_use]
+    pub fn kind(&self) -> AgentKind {
+        self.kind
+    }
+
+    /// Known agent behind the kind `acp`, or `None` if it is another kind or not a known one.
+    #[must_use]
+    pub fn preset(&self) -> Option<&'static Preset> {
+        self.preset
+    }
+
+    /// File that defines the kind of the agent, or `None` if it is built in.
+    #[must_use]
+    pub fn defined_in(&self, settings: &Settings) -> Option<Source> {
+        AgentSettings::defined_in(settings, &self.name)
+    }
+
+    /// Whether a person, and not a project, chose everything that decides which program is started.
+    #[must_use]
+    pub fn is_chosen_by_person(&self, settings: &Settings) -> bool {
+        !AgentSettings::is_command_of_project(settings, &self.name)
+    }
+
+    pub(super) fn transport(&self) -> Transport {
+        self.facts.transport
+    }
+
+    /// Variables that may hold its key, the likeliest first.
+    pub(super) fn key_variables(&self) -> &'static [&'static str] {
+        self.preset.map_or(self.facts.key_variables, |preset| preset.key_variables)
+    }
+
+    pub(super) fn base_variable(&self) -> Option<&'static str> {
+        self.preset.map_or(self.facts.base_variable, |preset| preset.base_variable)
+    }
+
+    /// Paths below the home directory where its program keeps its state.
+    pub(super) fn state(&self) -> &'static [&'static str] {
+        self.preset.map_or(self.facts.state, |preset| preset.state)
+    }
+
+    /// Variable that names another directory for its state.
+    pub(super) fn state_variable(&self) -> Option<&'static str> {
+        self.preset.map_or(self.facts.state_variable, |preset| preset.state_variable)
+    }
+
+    /// The variables that its program looks at.
+    pub(super) fn variables(&self) -> Vec<&'static str> {
+        let of_kind =
+            self.key_variables().iter().copied().chain(self.base_variable()).chain(self.state_variable());
+        let others = self.preset.map_or(&[][..], |preset| preset.variables);
+        of_kind.chain(others.iter().copied()).collect()
     }
 
     /// Returns the settings of the agent.
     pub(super) fn settings(&self, settings: &Settings) -> AgentSettings {
-        AgentSettings::read(settings, self.name)
+        AgentSettings::read(settings, &self.name)
     }
 
     /// Returns the key of a setting of the agent, for messages.
@@ -176,42 +164,47 @@ impl ModelAgent {
         format!("agents.{}.{key}", self.name)
     }
 
+    /// Returns the key of the API. A key of the environment is not for the address that settings give to an agent of their own.
     pub(super) fn key(&self, settings: &Settings, environment: &Environment) -> Option<Secret> {
-        let from_env = self.key_variables.iter().find_map(|variable| environment.get(variable));
-        from_env.map(Secret::new).or_else(|| self.settings(settings).api_key)
+        let own = self.settings(settings);
+        let from_env =
+            || self.key_variables().iter().find_map(|variable| environment.get(variable)).map(Secret::new);
+        match (self.is_named, own.base_url) {
+            (true, Some(_)) => own.api_key,
+            (true, None) => own.api_key.or_else(from_env),
+            (false, _) => from_env().or(own.api_key),
+        }
     }
 
     /// Returns the base URL. Unlike for keys, the setting takes precedence over the environment: it is the more specific choice.
     pub(super) fn base(&self, settings: &Settings, environment: &Environment) -> Option<String> {
-        let from_env = || Some(environment.get(self.base_variable?)?.to_owned());
+        let from_env = || Some(environment.get(self.base_variable()?)?.to_owned());
         self.settings(settings).base_url.or_else(from_env)
     }
 
     pub(super) fn program(&self, settings: &Settings, environment: &Environment) -> Option<Utf8PathBuf> {
         let configured = self.settings(settings).command;
-        let names: Vec<&str> = match (&configured, self.transport) {
-            (Some(command), _) => vec![command],
-            // Its installer has changed the name.
-            (None, Transport::Cli(Dialect::Cursor)) => vec![self.program, "agent"],
-            (None, _) => vec![self.program],
+        let names: Vec<&str> = match &configured {
+            Some(command) => vec![command],
+            None => self.programs().to_vec(),
         };
         names.into_iter().find_map(|name| environment.find_program(name))
+    }
+
+    pub(super) fn programs(&self) -> &'static [&'static str] {
+        self.preset.map_or(self.facts.programs, |preset| preset.programs)
     }
 
     /// Whether it can work with these settings and this environment.
     #[must_use]
     pub fn usable(&self, settings: &Settings, environment: &Environment) -> Usable {
-        match self.transport {
-            Transport::Cli(_) => match self.program(settings, environment) {
-                Some(program) => Usable::Yes(program.to_string()),
-                None => {
-                    let program = self.settings(settings).command.unwrap_or_else(|| self.program.to_owned());
-                    Usable::No(format!(
-                        "`{program}` is not on the PATH: install it, or set `{}` to its path",
-                        self.setting("command")
-                    ))
-                }
-            },
+        match self.transport() {
+            Transport::Cli(_) | Transport::Acp => self.usable_program(settings, environment),
+            Transport::Missing => Usable::No(format!(
+                "the kind `{}` is not available in this version of cliq; `cliq settings set {} openai` uses the chat completions",
+                self.kind.as_str(),
+                self.setting("kind")
+            )),
             Transport::Api(_) if !cfg!(feature = "http") => {
                 Usable::No("this cliq was built without HTTP".to_owned())
             }
@@ -221,14 +214,54 @@ impl ModelAgent {
                 if self.key(settings, environment).is_none() && base.is_none() {
                     return Usable::No(format!(
                         "there is no key: set the environment variable {} or `cliq settings set -g {} -`",
-                        self.key_variables.join(" or "),
+                        self.key_variables().join(" or "),
                         self.setting("api_key")
                     ));
                 }
                 let model = self.model(settings, None).unwrap_or_default();
                 let address =
-                    cliq_protocol::without_credentials(base.as_deref().unwrap_or(self.default_base));
+                    cliq_protocol::without_credentials(base.as_deref().unwrap_or(self.facts.default_base));
                 Usable::Yes(format!("{model} at {address}"))
+            }
+        }
+    }
+
+    fn usable_program(&self, settings: &Settings, environment: &Environment) -> Usable {
+        let own = self.settings(settings);
+        if self.transport() == Transport::Acp {
+            if own.permissions.as_ref().is_some_and(Permissions::may_ask) {
+                return Usable::No(format!(
+                    "`{}`: this version of cliq cannot ask people about permissions; `allow`, `edits` and `deny` need nobody",
+                    self.setting("permissions")
+                ));
+            }
+            if let Some(unknown) = own.preset.as_deref().filter(|name| Preset::find(name).is_none()) {
+                let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+                return Usable::No(format!(
+                    "`{}`: there is no preset `{unknown}`; there are {}",
+                    self.setting("preset"),
+                    known.join(", ")
+                ));
+            }
+            if self.preset.is_none() && own.command.is_none() {
+                return Usable::No(format!(
+                    "no program is known for it: set `{}` to its program and `{}` to its arguments, or `{}` to a known agent",
+                    self.setting("command"),
+                    self.setting("args"),
+                    self.setting("preset")
+                ));
+            }
+        }
+        match self.program(settings, environment) {
+            Some(program) => Usable::Yes(program.to_string()),
+            None => {
+                let program = own.command.as_deref().or(self.programs().first().copied()).unwrap_or_default();
+                let package = self.preset.filter(|_| own.command.is_none());
+                let package = package.map(|preset| format!(" ({})", preset.package)).unwrap_or_default();
+                Usable::No(format!(
+                    "`{program}` is not on the PATH: install it{package}, or set `{}` to its path",
+                    self.setting("command")
+                ))
             }
         }
     }
@@ -236,7 +269,7 @@ impl ModelAgent {
     /// Whether the agent is a model behind an API, which calls tools through cliq.
     #[must_use]
     pub fn is_api(&self) -> bool {
-        matches!(self.transport, Transport::Api(_))
+        matches!(self.transport(), Transport::Api(_))
     }
 
     /// Model that the agent uses in phases that name none; `None` if its program decides.
@@ -255,13 +288,13 @@ impl ModelAgent {
         base: Option<String>,
         model: String,
     ) -> super::api::Access {
-        let base = base.unwrap_or_else(|| self.default_base.to_owned());
+        let base = base.unwrap_or_else(|| self.facts.default_base.to_owned());
         let own = self.settings(settings);
         let timeout = own.reply_timeout.filter(|timeout| !timeout.is_zero());
         let mut access = super::api::Access {
             kind,
-            name: self.name,
-            is_at_vendor: base.trim_end_matches('/') == self.default_base,
+            name: self.name.clone(),
+            is_at_vendor: base.trim_end_matches('/') == self.facts.default_base,
             base,
             key,
             model,
@@ -283,14 +316,17 @@ impl ModelAgent {
     #[cfg(feature = "http")]
     pub(super) fn context_tokens(&self, settings: &Settings, access: &super::api::Access) -> u64 {
         let set = self.settings(settings).context_tokens.map(|tokens| tokens as u64);
-        let of_default =
-            self.default_model.filter(|model| model.name == access.model).map(|model| model.context_tokens);
+        let of_default = self
+            .facts
+            .default_model
+            .filter(|model| model.name == access.model)
+            .map(|model| model.context_tokens);
         let usual = if self.is_at_its_vendor(access) { USUAL_CONTEXT } else { LOCAL_CONTEXT };
         set.or(of_default.filter(|_| self.is_at_its_vendor(access))).unwrap_or(usual)
     }
 
     pub(super) fn model(&self, settings: &Settings, phase: Option<&str>) -> Option<String> {
         let named = phase.map(str::to_owned).or_else(|| self.settings(settings).model);
-        named.or_else(|| self.default_model.map(|model| model.name.to_owned()))
+        named.or_else(|| self.facts.default_model.map(|model| model.name.to_owned()))
     }
 }

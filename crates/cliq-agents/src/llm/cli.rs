@@ -9,6 +9,7 @@ mod progress;
 mod recorder;
 mod session;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -45,13 +46,15 @@ const LONGEST_ARGUMENT: usize = 100_000;
 /// A vendor's program.
 pub(crate) struct Cli {
     pub(crate) dialect: Dialect,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) program: Utf8PathBuf,
     /// Additional arguments of the user.
     pub(crate) args: Vec<String>,
     pub(crate) model: Option<String>,
     /// A key from the settings, and the variable from which the program reads it.
     pub(crate) key: Option<(&'static str, Secret)>,
+    /// More variables of the user.
+    pub(crate) env: BTreeMap<String, Secret>,
     /// The key that it will find, wherever.
     pub(crate) known_key: Option<Secret>,
     /// Base URL of the API, and the variable in which the program expects it.
@@ -157,6 +160,10 @@ impl Cli {
         };
         command.args(self.dialect.args(self.model.as_deref(), self.base.as_deref()));
         command.args(&self.args).current_dir(&self.workspace);
+        for (name, value) in &self.env {
+            display.hide(value.reveal());
+            command.env(name, value.reveal());
+        }
         command.args(self.dialect.session_args(question.session));
         if let Some((variable, key)) = &self.key {
             command.env(variable, key.reveal());
@@ -170,7 +177,7 @@ impl Cli {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program))?;
-        display.act(&format!("asking {}", self.model.as_deref().unwrap_or(self.name)));
+        display.act(&format!("asking {}", self.model.as_deref().unwrap_or(&self.name)));
         let stdin = ChildInput::new(child.stdin.take())?;
         let is_resumed = matches!(question.session, Session::Resume(_));
         let baseline = record().counted().filter(|_| is_resumed);
@@ -237,7 +244,7 @@ impl Cli {
             return Ok(Asked::Lost(format!("{} continued with another conversation", self.name)));
         }
         let end = decide(self.dialect, &progress.reports, requests, followed.status.into());
-        let message = display.masked(&end.describe(self.name, &said));
+        let message = display.masked(&end.describe(&self.name, &said));
         let failure: AnyError = match end {
             ProgramEnd::Success if !text.trim().is_empty() => {
                 if meter.total().tokens() > 0 {

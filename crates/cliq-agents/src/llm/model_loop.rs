@@ -28,7 +28,7 @@ pub(crate) use setup::{Prompt, tools_of};
 pub(crate) struct ModelLoop<'a> {
     api: Api,
     /// Name of the agent, for the names of settings.
-    agent: &'static str,
+    agent: String,
     is_gate: bool,
     state: Loop,
     transcript: Option<TranscriptFile>,
@@ -66,7 +66,7 @@ impl ModelLoop<'_> {
                     }
                 }
                 Step::Limited { limit, partial } => {
-                    let message = limits::message(limit, self.agent, self.is_gate);
+                    let message = limits::message(limit, &self.agent, self.is_gate);
                     self.fail(&message, None)?;
                     let reached = LimitReached::new(message, limit.limited());
                     return Ok(Ended::Limited { partial, reached });

@@ -4,8 +4,9 @@ use camino::Utf8PathBuf;
 use cliq_sdk::PhaseContext;
 use cliq_settings::{AgentSettings, Environment, Settings};
 
-use super::catalog::{ModelAgent, Transport, Usable};
+use super::catalog::{ModelAgent, Usable};
 use super::cli::Cli;
+use super::kinds::Transport;
 use crate::AnyError;
 
 /// Model behind an agent.
@@ -30,28 +31,31 @@ pub(super) fn open(
     }
     let model = agent.model(settings, ctx.phase().model.as_deref());
     let (key, base) = (agent.key(settings, environment), agent.base(settings, environment));
-    let own = AgentSettings::read(settings, agent.name);
-    match agent.transport {
+    let own = AgentSettings::read(settings, &agent.name);
+    match agent.transport() {
         Transport::Cli(dialect) => Ok(Opened::Program(Box::new(Cli {
             dialect,
-            name: agent.name,
-            program: agent.program(settings, environment).unwrap_or_else(|| agent.program.into()),
+            name: agent.name.clone(),
+            program: agent.program(settings, environment).unwrap_or_else(|| agent.name.clone().into()),
             args: own.args,
+            env: own.env,
             model,
             // What the environment has, the program has too.
-            key: own.api_key.map(|key| (agent.key_variables[0], key)),
+            key: own.api_key.and_then(|key| Some((*agent.key_variables().first()?, key))),
             known_key: key,
             base,
-            base_variable: agent.base_variable,
+            base_variable: agent.base_variable(),
             workspace: ctx.workspace().to_owned(),
             prompt_file: ctx.files_dir().join(".prompt.md"),
             path: environment.get("PATH").map(str::to_owned),
             wrapper: crate::wrapper(environment)?.map(|wrapper| {
-                let variables = agent.key_variables.iter().copied().chain(agent.base_variable);
-                let variables = variables.chain(agent.state_variable);
-                wrapper.with(state_paths(agent, environment), variables.map(str::to_owned))
+                let own = AgentSettings::read(settings, &agent.name).env.into_keys();
+                let variables = agent.variables().into_iter().map(str::to_owned).chain(own);
+                wrapper.with(state_paths(agent, environment), variables)
             }),
         }))),
+        Transport::Acp => Err("this version of cliq cannot drive agents of the kind `acp` yet".into()),
+        Transport::Missing => Err(format!("the kind `{}` is not available", agent.kind().as_str()).into()),
         #[cfg(feature = "http")]
         Transport::Api(kind) => {
             Ok(Opened::Api(Box::new(agent.access(settings, kind, key, base, model.unwrap_or_default()))))
@@ -63,9 +67,9 @@ pub(super) fn open(
 
 /// Returns the paths where a vendor's program keeps its state. Makes its directories: a sandbox shows what exists.
 fn state_paths(agent: &ModelAgent, environment: &Environment) -> Vec<Utf8PathBuf> {
-    let own = agent.state_variable.and_then(|name| environment.get(name)).map(Utf8PathBuf::from);
+    let own = agent.state_variable().and_then(|name| environment.get(name)).map(Utf8PathBuf::from);
     let home = environment.get("HOME").map(Utf8PathBuf::from);
-    let below_home = agent.state.iter().filter_map(|path| {
+    let below_home = agent.state().iter().filter_map(|path| {
         let full = home.as_ref()?.join(path.trim_end_matches('/'));
         if path.ends_with('/') && own.is_none() {
             let _ = std::fs::create_dir_all(&full);

@@ -8,8 +8,9 @@ use cliq_protocol::{shorten, without_credentials};
 use cliq_settings::{Environment, Secret, Settings};
 use serde_json::Value;
 
-use super::catalog::{ApiKind, MODEL_AGENTS, ModelAgent, Transport};
+use super::catalog::ModelAgent;
 use super::cli::Dialect;
+use super::kinds::{ApiKind, Transport};
 
 /// Time in which a server answers.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -23,7 +24,7 @@ const REASON: usize = 300;
 /// Request for the models of a server.
 #[derive(Debug)]
 pub struct ServerProbe {
-    agent: &'static ModelAgent,
+    agent: ModelAgent,
     kind: ApiKind,
     base: String,
     key: Option<Secret>,
@@ -112,14 +113,14 @@ fn named(known: &[String]) -> String {
 /// Returns the requests for all servers whose address is set in settings or environment.
 #[must_use]
 pub fn probes(settings: &Settings, environment: &Environment) -> Vec<ServerProbe> {
-    let probe = |agent: &'static ModelAgent| {
-        let kind = match agent.transport {
+    let probe = |agent: ModelAgent| {
+        let kind = match agent.transport() {
             Transport::Api(kind) => kind,
             Transport::Cli(Dialect::ClaudeCode) => ApiKind::Anthropic,
             Transport::Cli(Dialect::Codex) => ApiKind::OpenAi,
             Transport::Cli(Dialect::Gemini) => ApiKind::Gemini,
             // Its address cannot be set.
-            Transport::Cli(Dialect::Cursor) => return None,
+            Transport::Cli(Dialect::Cursor) | Transport::Acp | Transport::Missing => return None,
         };
         if matches!(agent.usable(settings, environment), super::Usable::No(_)) {
             return None;
@@ -128,14 +129,14 @@ pub fn probes(settings: &Settings, environment: &Environment) -> Vec<ServerProbe
         let (key, model) = (agent.key(settings, environment), agent.model(settings, None));
         Some(ServerProbe { agent, kind, base, key, model })
     };
-    MODEL_AGENTS.iter().filter_map(probe).collect()
+    ModelAgent::all(settings).into_iter().filter_map(probe).collect()
 }
 
 impl ServerProbe {
     /// Name of the agent.
     #[must_use]
-    pub fn agent(&self) -> &'static str {
-        self.agent.name
+    pub fn agent(&self) -> &str {
+        &self.agent.name
     }
 
     /// Address of the server, without a password.
@@ -258,7 +259,7 @@ mod tests {
 
     fn probe(model: Option<&str>, key: Option<&str>) -> ServerProbe {
         ServerProbe {
-            agent: ModelAgent::find("openai-api").expect("an agent"),
+            agent: ModelAgent::find("openai-api", &Settings::default()).expect("an agent"),
             kind: ApiKind::OpenAi,
             base: "http://u:p@localhost:1/v1".to_owned(),
             key: key.map(Secret::new),

@@ -257,6 +257,9 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                 }
                 TranscriptBody::ToolResult(result) if calls.contains(&result.id.as_str()) => {}
                 TranscriptBody::ToolResult(result) => { details.message.tool { summary { "Result of a call before this part" } (result_text(&result.text)) } }
+                TranscriptBody::Permission(asked) => {
+                    p.quiet { "Asked for permission (" (shown(cut(&asked.kind).as_bytes())) "): " (shown(cut(&asked.title).as_bytes())) " — " (asked.decision.as_str()) ", " (shown(cut(&asked.reason).as_bytes())) }
+                }
                 TranscriptBody::Usage(end) => {
                     @if let Some(usage) = &end.usage {
                         p.quiet { (count(usage.tokens_in)) " tokens in, " (count(usage.tokens_out)) " out" @if let Some(cost) = usage.cost_usd { ", $" (format!("{cost:.4}")) } (estimated(usage.estimated)) }

@@ -110,6 +110,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             targets: entries(shared, phase, &phase.targets).unwrap_or_default(),
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
             agent_tools: phase.agent_tools.clone(),
+            permissions: phase.permissions.clone(),
             continues: activation.continues,
             conversation: phase.conversation,
             previous: activation.previous.filter(|_| uses_model).map(|activation| PreviousActivation {

@@ -193,6 +193,10 @@ fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
                 let (id, is_error) = (result.id.as_str(), result.is_error);
                 tracing::info!(parent: span, at, id, is_error, duration_ms = result.duration_ms, bytes = result.text.len(), "tool_result");
             }
+            TranscriptBody::Permission(asked) => {
+                let (id, kind, decision) = (asked.id.as_str(), asked.kind.as_str(), asked.decision.as_str());
+                tracing::info!(parent: span, at, id, kind, decision, "permission");
+            }
             TranscriptBody::Usage(end) => {
                 let usage = end.usage.unwrap_or_default();
                 tracing::info!(

@@ -156,6 +156,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 targets: Vec::new(),
                 env: Vec::new(),
                 agent_tools: None,
+                permissions: None,
                 continues: None,
                 conversation: Default::default(),
                 previous: None,

@@ -131,26 +131,31 @@ pub(crate) async fn graph(
     responses((status = 200, body = Validation), Reading, Changing))]
 pub(crate) async fn validate(
     _: Reader,
-    State(_): State<Arc<App>>,
+    State(app): State<Arc<App>>,
     Json(text): Json<TeamText>,
 ) -> Result<axum::Json<Validation>, Problem> {
+    let host = app.core.host().clone();
     blocking(move || {
-        let checked = cliq_workflow::check(&text.team_yml, &NamedRoles(text.roles));
+        let files = NamedRoles { roles: text.roles, agents: host.agents_outside_teams() };
+        let checked = cliq_workflow::check(&text.team_yml, &files);
         let valid = checked.workflow.is_some();
         Ok(axum::Json(Validation { valid, diagnostics: diagnostics(&checked) }))
     })
     .await
 }
 
-/// A team of which only the names of role files are known.
-struct NamedRoles(Vec<String>);
+/// A team of which only the names of role files are known, on this host.
+struct NamedRoles {
+    roles: Vec<String>,
+    agents: Vec<String>,
+}
 
 impl cliq_workflow::TeamFiles for NamedRoles {
     fn has_role(&self, name: &str) -> bool {
-        self.0.iter().any(|role| role == name)
+        self.roles.iter().any(|role| role == name)
     }
     fn role_names(&self) -> Vec<String> {
-        self.0.clone()
+        self.roles.clone()
     }
     fn role_texts(&self) -> Vec<String> {
         Vec::new()
@@ -159,6 +164,6 @@ impl cliq_workflow::TeamFiles for NamedRoles {
         cliq_workflow::EntryFile::Unknown
     }
     fn installed_agents(&self) -> Vec<String> {
-        Vec::new()
+        self.agents.clone()
     }
 }

@@ -1,22 +1,36 @@
 //! Settings `agents.*` of model agents, and `builder.*`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_protocol::AgentTools;
+use cliq_protocol::{AgentTools, Permissions};
 
 use super::{choice, group};
+use crate::layers::{Settings, Source};
 use crate::secret::Secret;
+use crate::value::names;
 
 group! {
-    /// Settings of an agent that is a language model.
+    /// Settings of an agent that is a language model, or a program with one.
     Shared struct AgentSettings of agent {
+        "agents.*.kind", kind: Option<AgentKind>,
+            "what the agent is: `acp` for a program that speaks the Agent Client Protocol, an API, or the program of a vendor; any name that has a kind is an agent";
+        "agents.*.preset", preset: Option<String>,
+            "the known agent that an agent of the kind `acp` is, such as `opencode`; without it, that of its name";
         "agents.*.model", model: Option<String>, "the model that a built-in agent uses";
         "agents.*.api_key", api_key: Option<Secret>, "its key, where the environment has none";
         "agents.*.base_url", base_url: Option<String> as Url,
             "where its API is; any server that speaks that API will do";
         "agents.*.command", command: Option<String>,
-            "the program of an agent that is a vendor's command line; without it, looked up on the PATH";
-        "agents.*.args", args: Vec<String>, "more arguments for that program";
+            "the program of an agent that is a command line; without it, looked up on the PATH";
+        "agents.*.args", args: Vec<String>,
+            "more arguments for that program; for the kind `acp` with a `command`, all its arguments";
+        "agents.*.env.*", env: BTreeMap<String, Secret>,
+            "an environment variable that the agent's program gets in addition";
+        "agents.*.mode", mode: Option<String>,
+            "the mode of an agent of the kind `acp`; without it, by its preset";
+        @Person "agents.*.permissions", permissions: Option<Permissions>,
+            "answers to an agent of the kind `acp` that asks for permission, for phases that choose none; without it, `allow` in a sandbox and `edits` otherwise; only in the settings of a person";
         "agents.*.max_tokens", max_tokens: Option<usize>, "the most tokens that one reply may have";
         "agents.*.tools", tools: Option<AgentTools>,
             "tools of an agent that is a model behind an API, for phases that choose none; without it, `full`, and `read` at gates";
@@ -28,6 +42,54 @@ group! {
             "the longest time without data while a model behind an API replies; without it, 5m";
         "agents.*.images", images: Option<bool>,
             "whether a model behind an API sees the images that a task names; without it, at the vendor's own address only";
+    }
+}
+
+impl AgentSettings {
+    /// Returns the names of all agents that have a kind, sorted.
+    #[must_use]
+    pub fn named(settings: &Settings) -> BTreeSet<String> {
+        let mut names = names(settings, Self::KEYS);
+        names.retain(|name| Self::read(settings, name).kind.is_some());
+        names
+    }
+
+    /// Whether the project's file sets a part of the command of an agent: its kind, preset, program, arguments, variables or addresses.
+    #[must_use]
+    pub fn is_command_of_project(settings: &Settings, agent: &str) -> bool {
+        let parts = ["kind", "preset", "command", "args", "env", "base_url"];
+        parts.iter().any(|part| settings.is_set_by_project(&["agents", agent, part]))
+    }
+
+    /// Returns the file that defines the kind of an agent, or `None` if none does.
+    #[must_use]
+    pub fn defined_in(settings: &Settings, agent: &str) -> Option<Source> {
+        let entry = settings.entry(&format!("agents.{agent}.kind")).ok()?;
+        entry.value.map(|_| entry.source)
+    }
+}
+
+choice! {
+    /// Kind of an agent: the program or the API behind it.
+    enum AgentKind {
+        /// Program that speaks the Agent Client Protocol.
+        Acp = "acp",
+        /// API of Anthropic, or a server that speaks it.
+        Anthropic = "anthropic",
+        /// API of OpenAI (chat completions), or a server that speaks it.
+        OpenAi = "openai",
+        /// API of OpenAI (responses), or a server that speaks it.
+        OpenAiResponses = "openai-responses",
+        /// API of Google, or a server that speaks it.
+        Gemini = "gemini",
+        /// Claude Code in its non-interactive mode.
+        ClaudeCode = "claude-code",
+        /// Cursor's program in its non-interactive mode.
+        Cursor = "cursor",
+        /// Gemini CLI in its non-interactive mode.
+        GeminiCli = "gemini-cli",
+        /// Codex in its non-interactive mode.
+        Codex = "codex",
     }
 }
 

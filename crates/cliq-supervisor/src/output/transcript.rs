@@ -52,6 +52,13 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
                 "duration_ms": result.duration_ms});
             (vec![line], event)
         }
+        TranscriptBody::Permission(asked) => {
+            let about = cut(&asked.title, MAX_ARGUMENT);
+            let line = format!("? {} {}: {about}", asked.decision.as_str(), asked.kind);
+            let event = json!({"type": "permission", "id": asked.id, "kind": asked.kind, "title": shorten(&asked.title),
+                "decision": asked.decision, "reason": shorten(&asked.reason)});
+            (vec![line], event)
+        }
         TranscriptBody::Error(FailedCall { message, kind, .. }) => {
             let line = format!("✗ {}", cut(message.lines().next().unwrap_or("error"), MAX_ARGUMENT));
             (

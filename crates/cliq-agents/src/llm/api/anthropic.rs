@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::classify;
 use super::draft::Draft;
 use super::{Access, Call, ModelRequest, count, join, text};
-use crate::llm::catalog::ApiKind;
 use crate::llm::images::Image;
+use crate::llm::kinds::ApiKind;
 
 const VERSION: &str = "2023-06-01";
 /// The API requires this field. Thoughts count too.

@@ -27,7 +27,7 @@ impl Api {
             draft.is_done = true;
             return Ok(None);
         }
-        let name = self.access.name;
+        let name = &self.access.name;
         let value = lenient_json(data).map_err(|_| {
             let shown: String = String::from_utf8_lossy(data).chars().take(200).collect();
             CallError::new(format!("{name}: a piece of the answer is not JSON: {shown}"), true)
@@ -50,7 +50,7 @@ impl Api {
         display: &mut Display<'_>,
         draft: &mut Draft,
     ) -> Result<(), CallError> {
-        let name = self.access.name;
+        let name = &self.access.name;
         let mut request = Request::post(&call.url).json(&call.body).called(name).reopened();
         for (name, value) in &call.headers {
             request = request.secret_header(*name, value);
@@ -119,7 +119,7 @@ impl Api {
 
     /// Checks that a response without errors is a reply, and whole.
     fn check_end(&self, media_type: &str, draft: &Draft) -> Result<(), CallError> {
-        let name = self.access.name;
+        let name = &self.access.name;
         let broken = |what: &str| CallError::new(format!("the answer of {name} broke off: {what}"), true);
         match &draft.end {
             Some(End::Failed(reason)) => return Err(broken(&format!("the server failed ({reason})"))),
@@ -168,7 +168,7 @@ impl Api {
 
     /// Returns a message about a server that is silent.
     fn waiting(&self, draft: &Draft, silence: Duration) -> String {
-        let (name, limit) = (self.access.name, self.access.reply_timeout);
+        let (name, limit) = (&self.access.name, self.access.reply_timeout);
         let what = if draft.is_begun { "goes on with its reply" } else { "begins its reply" };
         format!(
             "waiting until {} {what}: {} s of at most {} s (`agents.{name}.reply_timeout`)",

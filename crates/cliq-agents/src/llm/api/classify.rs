@@ -4,7 +4,7 @@
 use cliq_coder::Reply;
 use cliq_protocol::ReplyKind;
 
-use crate::llm::catalog::ApiKind;
+use crate::llm::kinds::ApiKind;
 
 /// End of a reply, as its server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::classify::{self, End};
 use super::draft::Draft;
 use super::{Access, Call, ModelRequest, count, join, text, texts};
-use crate::llm::catalog::ApiKind;
 use crate::llm::images::Image;
+use crate::llm::kinds::ApiKind;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     let mut messages: Vec<Value> = Vec::new();

@@ -40,7 +40,7 @@ fn requests_are_pinned() {
     let of = |kind| {
         let access = Access {
             kind,
-            name: "x",
+            name: "x".to_owned(),
             base: "http://x".into(),
             key: None,
             model: "m".into(),
@@ -65,7 +65,7 @@ fn requests_are_pinned() {
 fn api(kind: ApiKind) -> Api {
     Api::new(Access {
         kind,
-        name: "x",
+        name: "x".to_owned(),
         base: "http://x".into(),
         key: None,
         model: "m".into(),

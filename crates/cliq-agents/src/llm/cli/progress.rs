@@ -223,6 +223,7 @@ impl<'a> Progress<'a> {
             TranscriptBody::Start(_)
             | TranscriptBody::Usage(_)
             | TranscriptBody::Error { .. }
+            | TranscriptBody::Permission(_)
             | TranscriptBody::Notice { .. }
             | TranscriptBody::End { .. } => {}
         }

@@ -202,6 +202,7 @@ impl ModelLoop<'_> {
                 | TranscriptBody::Thinking { .. }
                 | TranscriptBody::ToolCall(_)
                 | TranscriptBody::ToolResult(_)
+                | TranscriptBody::Permission(_)
                 | TranscriptBody::Notice { .. }
                 | TranscriptBody::End { .. } => None,
             };

@@ -30,7 +30,7 @@ pub(crate) struct Prompt<'a> {
 /// Tools that an agent has in a phase: of the phase, of the settings, or by the type of the phase.
 pub(crate) fn tools_of(agent: &ModelAgent, settings: &Settings, ctx: &PhaseContext) -> AgentTools {
     let phase = ctx.phase();
-    crate::agent_tools(agent.name, settings, phase.agent_tools.as_ref(), phase.kind)
+    crate::agent_tools(&agent.name, settings, phase.agent_tools.as_ref(), phase.kind)
 }
 
 impl<'a> ModelLoop<'a> {
@@ -72,7 +72,7 @@ impl<'a> ModelLoop<'a> {
         let meter = Meter::new(ctx.reporter());
         let mut this = Self {
             api: Api::new(access),
-            agent: agent.name,
+            agent: agent.name.clone(),
             is_gate: ctx.phase().kind.is_gate(),
             state: cliq_coder::Loop::new(limits.clone()),
             transcript: None,

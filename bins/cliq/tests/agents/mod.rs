@@ -1,0 +1,3 @@
+//! Agents by name and kind (docs/agents.md).
+
+mod named;
