@@ -31,7 +31,7 @@ use cliq_settings::{AgentSettings, Settings};
 
 pub use llm::{
     Abilities, AcpCheck, AfterRefusal, ModelAgent, PRESETS, Preset, PresetMode, ResumeFitness, ServerProbe,
-    ServerState, SignIn, Usable, UsageReport, probes,
+    ServerState, Usable, UsageReport, probes,
 };
 #[cfg(feature = "connectors")]
 pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_connector};

@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 
 use crate::AnyError;
 pub use acp::{Abilities, AcpCheck};
+use acp::{AcpWorker, Launch};
 #[cfg(feature = "http")]
 pub(crate) use builder::Builder;
 pub use catalog::{ModelAgent, Usable};
@@ -73,6 +74,7 @@ enum Worker<'a> {
     #[cfg(feature = "http")]
     Api(Box<ModelLoop<'a>>),
     Program(Box<Program<'a>>),
+    Acp(Box<AcpWorker<'a>>),
 }
 
 impl Worker<'_> {
@@ -82,6 +84,7 @@ impl Worker<'_> {
             #[cfg(feature = "http")]
             Self::Api(model) => model.answer(),
             Self::Program(program) => program.answer(),
+            Self::Acp(agent) => agent.answer(),
         }
     }
 
@@ -91,6 +94,7 @@ impl Worker<'_> {
             #[cfg(feature = "http")]
             Self::Api(model) => model.again(question),
             Self::Program(program) => program.again(answer, question),
+            Self::Acp(agent) => agent.again(question),
         }
     }
 
@@ -100,6 +104,7 @@ impl Worker<'_> {
             #[cfg(feature = "http")]
             Self::Api(model) => model.total(),
             Self::Program(program) => program.total(),
+            Self::Acp(agent) => agent.total(),
         }
     }
 }
@@ -118,6 +123,10 @@ fn open<'a>(
         open::Opened::Program(program) => {
             let program = Program::open(*program, ctx, render, rejected.as_ref())?;
             Ok(Worker::Program(Box::new(program)))
+        }
+        open::Opened::Acp(launch) => {
+            let agent = AcpWorker::open(*launch, ctx, render, rejected.as_ref())?;
+            Ok(Worker::Acp(Box::new(agent)))
         }
         #[cfg(feature = "http")]
         open::Opened::Api(access) => {

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use camino::Utf8Path;
-use cliq_agents::{ModelAgent, ServerState, Usable};
+use cliq_agents::{AcpCheck, AgentKind, ModelAgent, ServerState, Usable};
 use cliq_fs::CliqDir;
 use cliq_orchestrator::TmuxServer;
 use cliq_sandbox::LANDLOCK_VERSION;
@@ -119,8 +120,19 @@ impl Host {
             }
         };
         let servers = ask_servers(&settings, &self.environment, on_wait);
+        let started = start_agents(&settings, &self.environment, on_wait);
         for agent in ModelAgent::all(&settings) {
             match (agent.usable(&settings, &self.environment), servers.get(&agent.name)) {
+                (Usable::Yes(how), None) if agent.kind() == AgentKind::Acp => match started.get(&agent.name) {
+                    Some(AcpCheck { problem: Some(problem), .. }) => {
+                        add(&agent.name, Missing, format!("{how}: {problem}"));
+                    }
+                    Some(check) => add(&agent.name, Good, check.summary()),
+                    None => {
+                        let why = "not started, as a project's settings choose its program; `cliq agent check` starts it";
+                        add(&agent.name, Note, format!("{how}: {why}"));
+                    }
+                },
                 (Usable::Yes(how), None) => add(&agent.name, Good, how),
                 (Usable::Yes(how), Some(state)) if state.is_fault() => {
                     add(&agent.name, Missing, format!("{how}: {state}"));
@@ -168,6 +180,34 @@ fn ask_servers(
         })
         .collect();
     waits.into_iter().map(|(agent, wait)| (agent, wait())).collect()
+}
+
+/// Longest time for each answer of an agent that is started.
+const AGENT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Starts the agents of the kind `acp` whose programs the person chose, all at once. Returns what they can do by their names. Agents of a
+/// project's settings are not started: nobody has decided to run that project.
+fn start_agents(
+    settings: &Settings,
+    environment: &Environment,
+    on_wait: &dyn Fn(&str),
+) -> BTreeMap<String, AcpCheck> {
+    let is_startable = |agent: &ModelAgent| {
+        agent.kind() == AgentKind::Acp
+            && agent.is_chosen_by_person(settings)
+            && matches!(agent.usable(settings, environment), Usable::Yes(_))
+    };
+    let agents: Vec<ModelAgent> = ModelAgent::all(settings).into_iter().filter(is_startable).collect();
+    std::thread::scope(|scope| {
+        let checks: Vec<_> = agents
+            .iter()
+            .map(|agent| {
+                on_wait(&format!("starting {}", agent.name));
+                (agent.name.clone(), scope.spawn(|| agent.check(settings, environment, AGENT_LIMIT)))
+            })
+            .collect();
+        checks.into_iter().filter_map(|(name, check)| Some((name, check.join().ok()?))).collect()
+    })
 }
 
 impl Project {

@@ -1,3 +1,4 @@
-//! Agents by name and kind (docs/agents.md).
+//! Agents by name and kind, and agents that speak the Agent Client Protocol (docs/agents.md).
 
+mod acp;
 mod named;

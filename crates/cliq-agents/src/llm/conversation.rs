@@ -8,6 +8,8 @@
 
 mod decision;
 
+use std::time::SystemTime;
+
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, read_if_exists, write_atomic};
 use cliq_protocol::{
@@ -66,6 +68,11 @@ fn path(ctx: &PhaseContext, activation: u32) -> Option<Utf8PathBuf> {
     let transcripts = ctx.dispatch().transcript_file.as_ref()?.parent()?;
     let name = format!("{}.{activation}.json", ctx.phase().name);
     Some(transcripts.with_file_name("conversations").join(name))
+}
+
+/// Time at which the conversation of an activation was last recorded.
+pub(crate) fn recorded_at(ctx: &PhaseContext, activation: u32) -> Option<SystemTime> {
+    std::fs::metadata(path(ctx, activation)?).and_then(|file| file.modified()).ok()
 }
 
 /// Reads the record of an activation. Returns `None` for one of another version.

@@ -5,6 +5,7 @@ use cliq_sdk::PhaseContext;
 use cliq_settings::{AgentSettings, Environment, Settings};
 
 use super::catalog::{ModelAgent, Usable};
+use super::Launch;
 use super::cli::Cli;
 use super::kinds::Transport;
 use crate::AnyError;
@@ -12,6 +13,7 @@ use crate::AnyError;
 /// Model behind an agent.
 pub(super) enum Opened {
     Program(Box<Cli>),
+    Acp(Box<Launch>),
     #[cfg(feature = "http")]
     Api(Box<super::api::Access>),
 }
@@ -54,7 +56,9 @@ pub(super) fn open(
                 wrapper.with(state_paths(agent, environment), variables)
             }),
         }))),
-        Transport::Acp => Err("this version of cliq cannot drive agents of the kind `acp` yet".into()),
+        Transport::Acp => {
+            Ok(Opened::Acp(Box::new(Launch::of_phase(agent, settings, environment, ctx)?)))
+        }
         Transport::Missing => Err(format!("the kind `{}` is not available", agent.kind().as_str()).into()),
         #[cfg(feature = "http")]
         Transport::Api(kind) => {
@@ -66,7 +70,7 @@ pub(super) fn open(
 }
 
 /// Returns the paths where a vendor's program keeps its state. Makes its directories: a sandbox shows what exists.
-fn state_paths(agent: &ModelAgent, environment: &Environment) -> Vec<Utf8PathBuf> {
+pub(super) fn state_paths(agent: &ModelAgent, environment: &Environment) -> Vec<Utf8PathBuf> {
     let own = agent.state_variable().and_then(|name| environment.get(name)).map(Utf8PathBuf::from);
     let home = environment.get("HOME").map(Utf8PathBuf::from);
     let below_home = agent.state().iter().filter_map(|path| {

@@ -155,7 +155,7 @@ impl ModelAgent {
                 }
                 Err(error) => error,
             };
-            if let Failure::NotOffered { option, .. } = &error.failure
+            if let Failure::NotOffered { option, .. } = &*error.failure
                 && option == "mode"
                 && launch.drop_mode_of_preset()
             {
@@ -164,7 +164,7 @@ impl ModelAgent {
             check.took = started.elapsed();
             check.tell(&error.agent);
             let advice = self.preset().map(|preset| format!("; {}", preset.sign_in)).unwrap_or_default();
-            let advice = if matches!(error.failure, Failure::SignInRequired { .. }) { advice } else { String::new() };
+            let advice = if matches!(&*error.failure, Failure::SignInRequired { .. }) { advice } else { String::new() };
             let errors = error.errors.trim().lines().last().unwrap_or_default().to_owned();
             let errors = if errors.is_empty() { String::new() } else { format!(" ({errors})") };
             return Err(format!("{}{errors}{advice}", error.failure).into());

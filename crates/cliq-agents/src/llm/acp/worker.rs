@@ -198,7 +198,9 @@ impl<'a> AcpWorker<'a> {
         let session = match self.start_with(resume)? {
             Started::Open(session) => session,
             Started::Lost(reason) => {
-                self.next = self.begun.start_over(&reason, None)?;
+                if let Some(whole) = self.begun.start_over(&reason, None)? {
+                    self.next = whole;
+                }
                 match self.start_with(None)? {
                     Started::Open(session) => session,
                     Started::Lost(reason) => return Err(self.fail(reason)),
@@ -212,6 +214,7 @@ impl<'a> AcpWorker<'a> {
         // Recorded before the first prompt: a run that is killed finds the conversation.
         self.begun.desk.record().set_session(&session.info().id)?;
         self.session = Some(*session);
+        self.begun.confirm(true);
         Ok(())
     }
 
@@ -253,7 +256,7 @@ impl<'a> AcpWorker<'a> {
             if self.termination.has_come {
                 Termination::end_process();
             }
-            if let Failure::NotOffered { option, .. } = &error.failure
+            if let Failure::NotOffered { option, .. } = &*error.failure
                 && option == "mode"
                 && self.launch.drop_mode_of_preset()
             {

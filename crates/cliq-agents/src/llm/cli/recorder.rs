@@ -2,7 +2,7 @@
 
 use cliq_fs::{FsError, TranscriptFile};
 use cliq_protocol::{
-    Origin, ReplyUsage, Role, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
+    FailedCall, FailedCallKind, Origin, ReplyUsage, Role, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
 };
 use cliq_sdk::PhaseContext;
 
@@ -59,7 +59,7 @@ impl Recorder {
     }
 
     /// Records a message for the program.
-    pub(super) fn ask(&mut self, text: &str, origin: Origin, steering: Vec<String>) {
+    pub(crate) fn ask(&mut self, text: &str, origin: Origin, steering: Vec<String>) {
         self.flush();
         let text = text.to_owned();
         self.write(TranscriptBody::Message {
@@ -72,18 +72,18 @@ impl Recorder {
     }
 
     /// Adds a piece of text.
-    pub(super) fn say(&mut self, piece: &str) {
+    pub(crate) fn say(&mut self, piece: &str) {
         self.said.push_str(piece);
     }
 
     /// Records a line.
-    pub(super) fn record(&mut self, body: TranscriptBody) {
+    pub(crate) fn record(&mut self, body: TranscriptBody) {
         self.flush_text();
         self.write(body);
     }
 
     /// Takes note of the usage of a reply. Later reports of the same reply replace it.
-    pub(super) fn usage_of_reply(&mut self, id: &str, usage: &Usage) {
+    pub(crate) fn usage_of_reply(&mut self, id: &str, usage: &Usage) {
         if self.reply.as_ref().is_some_and(|(known, _)| known != id) {
             self.flush_usage();
         }
@@ -92,10 +92,22 @@ impl Recorder {
     }
 
     /// Takes note of the usage of all its work, unless its replies have reported theirs.
-    pub(super) fn total(&mut self, usage: &Usage) {
+    pub(crate) fn total(&mut self, usage: &Usage) {
         if !self.has_replies && usage.tokens() > 0 {
             self.reply = Some((String::new(), usage.clone()));
         }
+    }
+
+    /// Records the usage of a turn.
+    pub(crate) fn usage(&mut self, usage: &Usage) {
+        self.flush();
+        self.write(TranscriptBody::Usage(ReplyUsage { usage: Some(usage.clone()), ..ReplyUsage::default() }));
+    }
+
+    /// Records a failure.
+    pub(crate) fn fail(&mut self, message: String) {
+        let error = FailedCall { message, kind: FailedCallKind::Final, usage: None };
+        self.record(TranscriptBody::Error(error));
     }
 
     /// Records the answer.
@@ -106,7 +118,7 @@ impl Recorder {
     }
 
     /// Records what has come so far.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.flush_text();
         self.flush_usage();
     }

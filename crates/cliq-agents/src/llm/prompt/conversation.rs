@@ -75,6 +75,7 @@ pub(super) fn earlier_work(ctx: &PhaseContext) -> Result<String, AnyError> {
         | TranscriptBody::Thinking { .. }
         | TranscriptBody::ToolCall(_)
         | TranscriptBody::ToolResult(_)
+        | TranscriptBody::Permission(_)
         | TranscriptBody::Usage(_)
         | TranscriptBody::Error(_)
         | TranscriptBody::Notice { .. } => None,
