@@ -161,7 +161,7 @@ class Vendor:
                 if api == "gemini":
                     request.stream = "stream" in path
                 call, text = vendor.reply(request)
-                getattr(self, api)(request, call, text)
+                getattr(self, "send_" + api)(request, call, text)
 
             def json(self, value):
                 data = json.dumps(value).encode()
@@ -185,7 +185,7 @@ class Vendor:
                 self.wfile.flush()
                 self.close_connection = True
 
-            def anthropic(self, request, call, text):
+            def send_anthropic(self, request, call, text):
                 if call:
                     block = {"type": "tool_use", "id": vendor.new_id("toolu"), "name": call[0], "input": {}}
                     delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
@@ -208,7 +208,7 @@ class Vendor:
                     {"type": "message_stop"},
                 ], named=True)
 
-            def responses(self, request, call, text):
+            def send_responses(self, request, call, text):
                 if call:
                     item = {"type": "function_call", "id": vendor.new_id("fc"), "call_id": vendor.new_id("call"), "status": "completed",
                             "name": call[0], "arguments": json.dumps(call[1])}
@@ -227,7 +227,7 @@ class Vendor:
                 events.append({"type": "response.completed", "response": done})
                 self.events([{**event, "sequence_number": n} for n, event in enumerate(events)], named=True)
 
-            def chat(self, request, call, text):
+            def send_chat(self, request, call, text):
                 calls = [{"index": 0, "id": vendor.new_id("call"), "type": "function",
                           "function": {"name": call[0], "arguments": json.dumps(call[1])}}] if call else None
                 message = {"role": "assistant", "content": None if call else text, **({"tool_calls": calls} if calls else {})}
@@ -244,7 +244,7 @@ class Vendor:
                     {**chunk, "choices": [], "usage": usage},
                 ], end="[DONE]")
 
-            def gemini(self, request, call, text):
+            def send_gemini(self, request, call, text):
                 part = {"functionCall": {"name": call[0], "args": call[1], "id": vendor.new_id("call")}} if call else {"text": text}
                 chunk = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
                          "usageMetadata": {"promptTokenCount": USAGE[0], "candidatesTokenCount": USAGE[1], "totalTokenCount": sum(USAGE)},

@@ -223,7 +223,10 @@ impl Loop {
             self.spent.add(usage);
         }
         match body {
-            TranscriptBody::Start(_) | TranscriptBody::Permission(_) | TranscriptBody::Notice { .. } | TranscriptBody::End { .. } => {}
+            TranscriptBody::Start(_)
+            | TranscriptBody::Permission(_)
+            | TranscriptBody::Notice { .. }
+            | TranscriptBody::End { .. } => {}
             TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {
                 self.add_message(text, *origin, images);
             }

@@ -123,16 +123,18 @@ impl Host {
         let started = start_agents(&settings, &self.environment, on_wait);
         for agent in ModelAgent::all(&settings) {
             match (agent.usable(&settings, &self.environment), servers.get(&agent.name)) {
-                (Usable::Yes(how), None) if agent.kind() == AgentKind::Acp => match started.get(&agent.name) {
-                    Some(AcpCheck { problem: Some(problem), .. }) => {
-                        add(&agent.name, Missing, format!("{how}: {problem}"));
+                (Usable::Yes(how), None) if agent.kind() == AgentKind::Acp => {
+                    match started.get(&agent.name) {
+                        Some(AcpCheck { problem: Some(problem), .. }) => {
+                            add(&agent.name, Missing, format!("{how}: {problem}"));
+                        }
+                        Some(check) => add(&agent.name, Good, check.summary()),
+                        None => {
+                            let why = "not started, as a project's settings choose its program; `cliq agent check` starts it";
+                            add(&agent.name, Note, format!("{how}: {why}"));
+                        }
                     }
-                    Some(check) => add(&agent.name, Good, check.summary()),
-                    None => {
-                        let why = "not started, as a project's settings choose its program; `cliq agent check` starts it";
-                        add(&agent.name, Note, format!("{how}: {why}"));
-                    }
-                },
+                }
                 (Usable::Yes(how), None) => add(&agent.name, Good, how),
                 (Usable::Yes(how), Some(state)) if state.is_fault() => {
                     add(&agent.name, Missing, format!("{how}: {state}"));

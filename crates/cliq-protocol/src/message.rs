@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry, McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage, VERSION,
+    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry,
+    McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage,
+    VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_expr::Expression;
-use cliq_protocol::{AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, PhaseName, Sandbox, TeamName};
+use cliq_protocol::{
+    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, PhaseName, Sandbox, TeamName,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

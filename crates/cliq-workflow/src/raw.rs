@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use cliq_protocol::{
-    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, ReviewSpec, Sandbox, ToolKind, TOOL_NAMES,
-    is_mcp_server_name,
+    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, ReviewSpec, Sandbox,
+    TOOL_NAMES, ToolKind, is_mcp_server_name,
 };
 use serde_json::Value;
 

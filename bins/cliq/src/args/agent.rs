@@ -25,7 +25,7 @@ pub(crate) enum ModelApi {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Start an agent that speaks the Agent Client Protocol and show what it can do (NAME), or test a program against the protocol of cliq (-- COMMAND).
+    /// Show what an agent can do (NAME), or test a program against the protocol (-- COMMAND).
     Check {
         /// Name of the agent, as in team.yml.
         #[arg(value_name = "NAME", conflicts_with = "command")]

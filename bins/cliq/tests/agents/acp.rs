@@ -98,7 +98,10 @@ fn a_refused_permission_is_recorded_and_the_work_goes_on() {
             // It is told to go on without, twice.
             assert_eq!(asked.len(), 3, "{lines:?}");
             assert_ne!(output.code, 0);
-            assert!(output.stderr.contains("a permission was refused") || output.stdout.contains("a permission was refused"));
+            assert!(
+                output.stderr.contains("a permission was refused")
+                    || output.stdout.contains("a permission was refused")
+            );
         }
     }
 }
@@ -119,7 +122,10 @@ fn work_that_is_sent_back_continues_the_conversation() {
     world.run().expect(0);
     let prompts = world.prompts("session-1");
     assert_eq!(prompts.len(), 2);
-    assert!(prompts[0].contains("Write the greeting.") && !prompts[1].contains("Write the greeting."), "{prompts:?}");
+    assert!(
+        prompts[0].contains("Write the greeting.") && !prompts[1].contains("Write the greeting."),
+        "{prompts:?}"
+    );
     assert!(prompts[1].contains("`review` sent your work back"), "{}", prompts[1]);
 }
 
@@ -140,7 +146,11 @@ fn a_killed_run_continues_the_conversation() {
         let prompts = world.prompts("session-1");
         assert_eq!(prompts.len(), expected, "{prompts:?}");
         assert!(prompts[0].contains("Write the greeting."));
-        assert_eq!(prompts.last().unwrap().contains("Your work was interrupted"), expected == 2, "{prompts:?}");
+        assert_eq!(
+            prompts.last().unwrap().contains("Your work was interrupted"),
+            expected == 2,
+            "{prompts:?}"
+        );
         assert!(!world.state.join("session-2.json").exists());
     }
 }
@@ -179,7 +189,12 @@ fn guidance_reaches_a_turn_that_is_under_way() {
 #[test]
 fn servers_of_settings_reach_the_agent() {
     let Some(world) = world(WORK, &[], &[]) else { return };
-    for (key, value) in [("docs.command", "python3"), ("docs.args", "-c,pass"), ("web.url", "https://example.com/mcp"), ("web.token", "hush-hush")] {
+    for (key, value) in [
+        ("docs.command", "python3"),
+        ("docs.args", "-c,pass"),
+        ("web.url", "https://example.com/mcp"),
+        ("web.token", "hush-hush"),
+    ] {
         world.env.cliq(["settings", "set", "-g", &format!("mcp.{key}"), value]).expect(0);
     }
     world.run().expect(0);
@@ -195,9 +210,20 @@ fn servers_of_settings_reach_the_agent() {
 fn check_shows_what_an_agent_can_do_and_which_sign_in_it_wants() {
     let Some(ready) = world(WORK, &[], &[]) else { return };
     let report = ready.env.cliq(["agent", "check", "mine", "--json"]).expect(0).json();
-    assert_eq!((&report["works"], &report["kind"], &report["agent"]["name"]), (&true.into(), &"acp".into(), &"persistent.py".into()));
-    assert_eq!((&report["can"]["resume"], &report["can"]["steering"], &report["modes"][0]), (&true.into(), &true.into(), &"ask".into()));
-    ready.env.cliq(["agent", "check", "mine"]).expect(0).says("resume, load, MCP over HTTP, steering").says("ask, plan");
+    assert_eq!(
+        (&report["works"], &report["kind"], &report["agent"]["name"]),
+        (&true.into(), &"acp".into(), &"persistent.py".into())
+    );
+    assert_eq!(
+        (&report["can"]["resume"], &report["can"]["steering"], &report["modes"][0]),
+        (&true.into(), &true.into(), &"ask".into())
+    );
+    ready
+        .env
+        .cliq(["agent", "check", "mine"])
+        .expect(0)
+        .says("resume, load, MCP over HTTP, steering")
+        .says("ask, plan");
     ready.env.cliq(["doctor"]).says("persistent.py 1");
     let wants = world(WORK, &["sign-in"], &[]).unwrap();
     let report = wants.env.cliq(["agent", "check", "mine", "--json"]).expect(1).json();

@@ -4,8 +4,8 @@ use camino::Utf8PathBuf;
 use cliq_sdk::PhaseContext;
 use cliq_settings::{AgentSettings, Environment, Settings};
 
-use super::catalog::{ModelAgent, Usable};
 use super::Launch;
+use super::catalog::{ModelAgent, Usable};
 use super::cli::Cli;
 use super::kinds::Transport;
 use crate::AnyError;
@@ -56,9 +56,7 @@ pub(super) fn open(
                 wrapper.with(state_paths(agent, environment), variables)
             }),
         }))),
-        Transport::Acp => {
-            Ok(Opened::Acp(Box::new(Launch::of_phase(agent, settings, environment, ctx)?)))
-        }
+        Transport::Acp => Ok(Opened::Acp(Box::new(Launch::of_phase(agent, settings, environment, ctx)?))),
         Transport::Missing => Err(format!("the kind `{}` is not available", agent.kind().as_str()).into()),
         #[cfg(feature = "http")]
         Transport::Api(kind) => {

@@ -111,9 +111,7 @@ pub(super) fn begin<'a>(
             let question = Prompt { text: rejected.clone(), sent: SentParts::default() };
             (question, Origin::Retry, Some(whole))
         }
-        (Opening::Resumed(earlier), _) => {
-            (form(Scope::Resumed(&earlier.sent))?, Origin::Resume, Some(whole))
-        }
+        (Opening::Resumed(earlier), _) => (form(Scope::Resumed(&earlier.sent))?, Origin::Resume, Some(whole)),
         (Opening::Continued(earlier), _) => {
             (form(Scope::Feedback(&earlier.sent))?, Origin::Feedback, Some(whole))
         }
@@ -175,7 +173,8 @@ impl Begun<'_> {
         let notice = notice_of_fresh(reason);
         self.desk.recorder.notice(&notice);
         self.desk.display.act(&notice);
-        let mut sent = SentParts { steering: self.steering.iter().cloned().collect(), ..SentParts::default() };
+        let mut sent =
+            SentParts { steering: self.steering.iter().cloned().collect(), ..SentParts::default() };
         let whole = self.whole.take().map(|whole| {
             sent.add(&whole.sent);
             self.origin = Origin::Task;

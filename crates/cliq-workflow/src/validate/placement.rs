@@ -71,9 +71,10 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "agent_tools" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "permissions" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
-        "conversation" => {
-            (kind == Standard && !connector, "standard phases: a gate judges in a conversation of its own each time")
-        }
+        "conversation" => (
+            kind == Standard && !connector,
+            "standard phases: a gate judges in a conversation of its own each time",
+        ),
         "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "role" => (
             matches!(kind, Standard | Gate | HumanGate | Team) && !connector,

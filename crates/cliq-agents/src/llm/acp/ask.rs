@@ -10,7 +10,7 @@ pub(crate) trait PermissionAsker {
     fn ask(&mut self, request: &PermissionRequest, reply: PermissionReply);
 }
 
-/// Nobody: every request is cancelled.
+/// Asker that cancels every request.
 pub(crate) struct Nobody;
 
 impl PermissionAsker for Nobody {

@@ -79,7 +79,8 @@ impl AcpCheck {
     /// Describes the agent in a line, for people.
     #[must_use]
     pub fn summary(&self) -> String {
-        let agent = self.agent.as_ref().map(|(name, version)| format!("{name} {version}")).unwrap_or_default();
+        let agent =
+            self.agent.as_ref().map(|(name, version)| format!("{name} {version}")).unwrap_or_default();
         let can = self.can.map(Abilities::names).unwrap_or_default().join(", ");
         let parts = [agent, self.program.clone().unwrap_or_default(), can];
         let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
@@ -164,7 +165,11 @@ impl ModelAgent {
             check.took = started.elapsed();
             check.tell(&error.agent);
             let advice = self.preset().map(|preset| format!("; {}", preset.sign_in)).unwrap_or_default();
-            let advice = if matches!(&*error.failure, Failure::SignInRequired { .. }) { advice } else { String::new() };
+            let advice = if matches!(&*error.failure, Failure::SignInRequired { .. }) {
+                advice
+            } else {
+                String::new()
+            };
             let errors = error.errors.trim().lines().last().unwrap_or_default().to_owned();
             let errors = if errors.is_empty() { String::new() } else { format!(" ({errors})") };
             return Err(format!("{}{errors}{advice}", error.failure).into());

@@ -15,7 +15,7 @@ use crate::llm::catalog::ModelAgent;
 use crate::llm::open::state_paths;
 use crate::llm::presets::{AfterRefusal, ResumeFitness, UsageReport};
 
-/// Everything that is known about an agent before it is started.
+/// Command, sandbox, policy and request for the conversation of an agent.
 pub(crate) struct Launch {
     pub(super) name: String,
     program: Utf8PathBuf,
@@ -62,8 +62,12 @@ impl Launch {
         let preset = agent.preset();
         // Arguments for a program of the user's are all that it gets.
         let of_preset = preset.filter(|_| own.command.is_none()).map_or(&[][..], |preset| preset.args);
-        let base = own.base_url.clone().and_then(|base| Some((agent.base_variable()?.to_owned(), Secret::new(base))));
-        let key = own.api_key.clone().and_then(|key| Some(((*agent.key_variables().first()?).to_owned(), key)));
+        let base = own
+            .base_url
+            .clone()
+            .and_then(|base| Some((agent.base_variable()?.to_owned(), Secret::new(base))));
+        let key =
+            own.api_key.clone().and_then(|key| Some(((*agent.key_variables().first()?).to_owned(), key)));
         Self {
             name: agent.name.clone(),
             program: agent.program(settings, environment).unwrap_or_else(|| agent.name.clone().into()),
@@ -108,8 +112,7 @@ impl Launch {
         if this.wrapper.is_some() && !this.has_own_mode {
             this.mode = agent.preset().and_then(|preset| preset.mode.sandboxed).map(str::to_owned);
         }
-        let by_place =
-            || if this.wrapper.is_some() { Permissions::Allow } else { Permissions::Edits };
+        let by_place = || if this.wrapper.is_some() { Permissions::Allow } else { Permissions::Edits };
         let permissions = ctx.phase().permissions.clone().or(own.permissions).unwrap_or_else(by_place);
         if permissions.may_ask() {
             return Err("this version of cliq cannot ask people about permissions; `allow`, `edits` and `deny` need nobody".into());
@@ -197,11 +200,15 @@ fn mcp_servers(
         servers.push(match (command, url) {
             (Some(program), None) => stdio(name, program, args, env),
             (None, Some(url)) => {
-                let header = |token: Secret| HttpHeader::new("Authorization", format!("Bearer {}", token.reveal()));
-                McpServer::Http(McpServerHttp::new(name, url).headers(token.map(header).into_iter().collect()))
+                let header =
+                    |token: Secret| HttpHeader::new("Authorization", format!("Bearer {}", token.reveal()));
+                McpServer::Http(
+                    McpServerHttp::new(name, url).headers(token.map(header).into_iter().collect()),
+                )
             }
             _ => {
-                let why = format!("the MCP server `{name}` needs one of `mcp.{name}.command` and `mcp.{name}.url`");
+                let why =
+                    format!("the MCP server `{name}` needs one of `mcp.{name}.command` and `mcp.{name}.url`");
                 return Err(why.into());
             }
         });
@@ -217,7 +224,9 @@ fn mcp_servers(
                 stdio(name, program, spec.args.clone(), spec.env.clone())
             }
             (None, Some(url)) => McpServer::Http(McpServerHttp::new(name, url)),
-            (None, None) => return Err(format!("the MCP server `{name}` has neither a program nor a URL").into()),
+            (None, None) => {
+                return Err(format!("the MCP server `{name}` has neither a program nor a URL").into());
+            }
         });
     }
     Ok(servers)

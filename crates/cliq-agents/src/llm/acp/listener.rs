@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use cliq_acp::client::{
-    Anomaly, Host, OptionKind, Origin, PermissionDecision as Answer, PermissionReply,
-    PermissionRequest, SteerId, SteerOutcome, Update,
+    Anomaly, Host, OptionKind, Origin, PermissionDecision as Answer, PermissionReply, PermissionRequest,
+    SteerId, SteerOutcome, Update,
 };
 use cliq_acp::schema::{ContentBlock, PlanEntryStatus, ToolCall, ToolCallContent, ToolCallStatus};
-use cliq_protocol::{
-    PermissionDecision, PermissionRecord, ToolKind, ToolResult, TranscriptBody, shorten,
-};
+use cliq_protocol::{PermissionDecision, PermissionRecord, ToolKind, ToolResult, TranscriptBody, shorten};
 use cliq_sdk::{SteeringMessage, Usage};
 
 use super::ask::PermissionAsker;
@@ -174,7 +172,8 @@ impl<'d, 'a> Listener<'d, 'a> {
             }
             self.refused = None;
         }
-        let arguments = call.raw_input.as_ref().and_then(|input| input.as_object()).cloned().unwrap_or_default();
+        let arguments =
+            call.raw_input.as_ref().and_then(|input| input.as_object()).cloned().unwrap_or_default();
         let is_over = matches!(call.status, ToolCallStatus::Completed | ToolCallStatus::Failed);
         if !state.is_recorded && (!arguments.is_empty() || is_over || is_asked) {
             state.is_recorded = true;
@@ -193,7 +192,12 @@ impl<'d, 'a> Listener<'d, 'a> {
             let text = shorten(&result_text(call), LONGEST_RESULT).into_owned();
             self.read += text.len() as u64;
             let is_error = call.status == ToolCallStatus::Failed;
-            self.record(TranscriptBody::ToolResult(ToolResult { id: id.clone(), is_error, text, duration_ms: None }));
+            self.record(TranscriptBody::ToolResult(ToolResult {
+                id: id.clone(),
+                is_error,
+                text,
+                duration_ms: None,
+            }));
         }
         self.calls.insert(id, state);
     }
@@ -350,7 +354,8 @@ fn result_text(call: &ToolCall) -> String {
 
 /// Text without leading lines that are notices of the program.
 fn without_notices(text: &str) -> String {
-    let is_notice = |line: &&str| NOTICES.iter().any(|notice| line.starts_with(notice)) || line.trim().is_empty();
+    let is_notice =
+        |line: &&str| NOTICES.iter().any(|notice| line.starts_with(notice)) || line.trim().is_empty();
     let kept: Vec<&str> = text.trim().lines().skip_while(is_notice).collect();
     kept.join("\n")
 }

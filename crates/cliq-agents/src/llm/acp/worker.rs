@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use cliq_acp::client::{
-    Client, Failure, Limits, Outcome, Session, SteerId, Step, TurnReport, TurnUsage,
-};
+use cliq_acp::client::{Client, Failure, Limits, Outcome, Session, SteerId, Step, TurnReport, TurnUsage};
 use cliq_acp::schema::ContentBlock;
 use cliq_protocol::{Limited, Origin, SentParts};
 use cliq_sdk::{LimitReached, PhaseContext, Steering, SteeringMessage, Usage};
@@ -114,7 +112,7 @@ impl<'a> AcpWorker<'a> {
                         "{} ended its turn again and again because a permission was refused: {what}; `permissions` decides (docs/agents.md)",
                         self.launch.name
                     );
-                    return Err(self.fail(why));
+                    return Err(self.fail(&why));
                 }
                 let question = format!(
                     "You are not permitted to do this: {what}\n\nGo on without it, and give your complete answer, in the form that the task asks for."
@@ -124,7 +122,7 @@ impl<'a> AcpWorker<'a> {
             }
             let answer = match report.outcome {
                 Outcome::Completed if said.answer.trim().is_empty() => {
-                    return Err(self.fail(format!("{} answered with nothing", self.launch.name)));
+                    return Err(self.fail(&format!("{} answered with nothing", self.launch.name)));
                 }
                 Outcome::Completed => said.answer,
                 Outcome::MaxTokens => return Ok(self.limited("max_tokens", said.answer, &report.outcome)),
@@ -135,7 +133,7 @@ impl<'a> AcpWorker<'a> {
                 | Outcome::Cancelled
                 | Outcome::UnknownStopReason(_)
                 | Outcome::Failed(_) => {
-                    return Err(self.fail(format!("{}: {}", self.launch.name, report.outcome)));
+                    return Err(self.fail(&format!("{}: {}", self.launch.name, report.outcome)));
                 }
             };
             let messages = self.messages()?;
@@ -183,8 +181,8 @@ impl<'a> AcpWorker<'a> {
         Ended::Limited { partial, reached: LimitReached { message, limited } }
     }
 
-    fn fail(&mut self, message: String) -> AnyError {
-        let message = self.begun.desk.display.masked(&message);
+    fn fail(&mut self, message: &str) -> AnyError {
+        let message = self.begun.desk.display.masked(message);
         self.begun.desk.recorder.fail(message.clone());
         message.into()
     }
@@ -195,7 +193,7 @@ impl<'a> AcpWorker<'a> {
             return Ok(());
         }
         let resume = self.begun.desk.record().session().map(str::to_owned).filter(|_| self.begun.has_session);
-        let session = match self.start_with(resume)? {
+        let session = match self.start_with(resume.as_deref())? {
             Started::Open(session) => session,
             Started::Lost(reason) => {
                 if let Some(whole) = self.begun.start_over(&reason, None)? {
@@ -203,7 +201,7 @@ impl<'a> AcpWorker<'a> {
                 }
                 match self.start_with(None)? {
                     Started::Open(session) => session,
-                    Started::Lost(reason) => return Err(self.fail(reason)),
+                    Started::Lost(reason) => return Err(self.fail(&reason)),
                 }
             }
         };
@@ -218,7 +216,7 @@ impl<'a> AcpWorker<'a> {
         Ok(())
     }
 
-    fn start_with(&mut self, resume: Option<String>) -> Result<Started, AnyError> {
+    fn start_with(&mut self, resume: Option<&str>) -> Result<Started, AnyError> {
         if resume.is_some() && self.launch.resume == ResumeFitness::NextMinute {
             self.wait_for_next_minute();
         }
@@ -230,7 +228,7 @@ impl<'a> AcpWorker<'a> {
                 terminate: Duration::from_millis(700),
                 ..Limits::default()
             };
-            let client = Client::new(command, self.launch.request(resume.clone()))
+            let client = Client::new(command, self.launch.request(resume.map(str::to_owned)))
                 .with_limits(limits)
                 .with_secrets(self.launch.secrets());
             let control = client.control();
@@ -268,16 +266,15 @@ impl<'a> AcpWorker<'a> {
             if resume.is_some() && is_lost(&error.failure) {
                 return Ok(Started::Lost(self.begun.desk.display.masked(&error.failure.to_string())));
             }
-            return Err(self.fail(why));
+            return Err(self.fail(&why));
         }
     }
 
     /// Waits until the clock minute in which the conversation was recorded is over: loading it earlier would destroy it.
     fn wait_for_next_minute(&mut self) {
         let Some(recorded) = self.begun.recorded_at else { return };
-        let minute = |time: SystemTime| {
-            time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / 60
-        };
+        let minute =
+            |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / 60;
         let now = SystemTime::now();
         if minute(now) > minute(recorded) {
             return;
@@ -285,7 +282,10 @@ impl<'a> AcpWorker<'a> {
         let left = (minute(now) + 1) * 60;
         let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let wait = Duration::from_secs(left).saturating_sub(since) + Duration::from_millis(500);
-        let text = format!("waiting {} s: this agent can continue a conversation from the next minute on", wait.as_secs() + 1);
+        let text = format!(
+            "waiting {} s: this agent can continue a conversation from the next minute on",
+            wait.as_secs() + 1
+        );
         self.begun.desk.display.act(&text);
         let termination = &mut self.termination;
         self.runtime.block_on(async {
@@ -347,7 +347,8 @@ impl<'a> AcpWorker<'a> {
 
     /// Takes note of the usage of a turn: what the agent reported, else the estimate.
     fn count(&mut self, reported: TurnUsage, estimate: Usage) {
-        let cost_usd = reported.cost.filter(|cost| cost.currency.eq_ignore_ascii_case("USD")).map(|cost| cost.amount);
+        let cost_usd =
+            reported.cost.filter(|cost| cost.currency.eq_ignore_ascii_case("USD")).map(|cost| cost.amount);
         let usage = match reported.tokens {
             Some(tokens) => Usage {
                 tokens_in: tokens.input,

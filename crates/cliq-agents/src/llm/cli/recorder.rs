@@ -2,7 +2,8 @@
 
 use cliq_fs::{FsError, TranscriptFile};
 use cliq_protocol::{
-    FailedCall, FailedCallKind, Origin, ReplyUsage, Role, TranscriptBody, TranscriptEntry, TranscriptStart, Usage, VERSION,
+    FailedCall, FailedCallKind, Origin, ReplyUsage, Role, TranscriptBody, TranscriptEntry, TranscriptStart,
+    Usage, VERSION,
 };
 use cliq_sdk::PhaseContext;
 
