@@ -178,7 +178,7 @@ impl<'a> AcpWorker<'a> {
         let message = format!("{}: {outcome}", self.launch.name);
         self.begun.desk.recorder.fail(message.clone());
         let limited = Limited { limit: limit.to_owned(), value: None, extra: Default::default() };
-        Ended::Limited { partial, reached: LimitReached { message, limited } }
+        Ended::Limited { partial, reached: LimitReached::new(message, limited) }
     }
 
     fn fail(&mut self, message: &str) -> AnyError {
