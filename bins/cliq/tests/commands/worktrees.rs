@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use cliq_testkit::env::{Env, done, print_note};
-use cliq_testkit::machine::wait_for;
 
 const PLANNER: &str = r#"ok
 sleep 0.02
@@ -136,52 +135,6 @@ fn killed_runs_with_worktrees_end_like_undisturbed_ones() {
         assert_eq!(git(&env, &["branch", "--list", "cliq/*"]), "");
         assert_eq!(env.left_over(), Vec::<String>::new());
     }
-}
-
-const MENDED: &str = "workflow:
-  phases:
-    - name: work
-      type: exec
-      for_each: '[\"a\", \"b\", \"c\"]'
-      workspace: worktree
-      commands: [{name: c, run: 'echo $(item) > own-$(item).txt; test -e $CLIQ_DIR/../mended && test -e later.txt'}]
-    - {name: end, type: exec, depends_on: [work], commands: [{name: c, run: 'test -e own-a.txt && test ! -e left-over.txt'}]}
-";
-
-/// A phase that is done again has its worktrees marked and then removed. The lock of the repository, held by the test, makes the removal
-/// wait, so the kill comes between the two.
-#[test]
-fn kill_before_stale_worktrees_are_removed_loses_nothing() {
-    let env = project(MENDED, 1);
-    env.cliq(["run", "--headless"]).expect(3);
-    let of_run = |name: &str| env.work().join(".cliq/worktrees").join(name);
-    assert!(of_run("work.base").exists() && of_run("work.1").join("own-b.txt").exists());
-    env.write(".cliq/worktrees/work.1/left-over.txt", "of the failed attempt\n");
-    env.write("later.txt", "written by hand since\n");
-    env.write("mended", "");
-    let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
-    let lock = options.open(env.work().join(".git/cliq.lock")).expect("opened");
-    lock.lock().expect("nothing else works in the repository");
-    let mut run = env.spawn(["run", "--headless", "--resume", "--from", "work"]);
-    wait_for("the phase is reset", || {
-        let is_reset = env.read(".cliq/journal.jsonl").contains(r#""event":"phase_reset""#);
-        (is_reset && of_run("work.stale").exists()).then_some(())
-    });
-    run.kill().expect("killed");
-    assert_eq!(done(&run.wait_with_output().expect("it ends")).code, -1);
-    drop(lock);
-    assert!(of_run("work.stale").exists(), "the mark stays until everything is removed");
-    assert!(of_run("work.1").join("left-over.txt").exists() && !of_run("work.base").exists());
-    env.cliq(["run", "--headless", "--resume"]).expect(0);
-    for item in ["a", "b", "c"] {
-        assert_eq!(env.read(&format!("own-{item}.txt")), format!("{item}\n"));
-    }
-    assert_eq!(env.read("later.txt"), "written by hand since\n");
-    assert!(!env.exists("left-over.txt") && !of_run("work.stale").exists() && !of_run("work.1").exists());
-    assert_eq!(git(&env, &["worktree", "list"]).lines().count(), 1);
-    assert_eq!(git(&env, &["branch", "--list", "cliq/*"]), "");
-    assert_eq!(env.left_over(), Vec::<String>::new());
 }
 
 const CONFLICT: &str = "workflow:
