@@ -130,7 +130,8 @@ pub fn nearest<'a>(typo: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .take(MAX_KNOWN)
         .map(|name| (strsim::damerau_levenshtein(&typo.to_lowercase(), name), name))
         .filter(|(distance, name)| *distance <= 1.max(name.chars().count() / 3))
-        .min()
+        // Of two that are equally near, the one of the same length: letters are swapped more often than left out.
+        .min_by_key(|(distance, name)| (*distance, name.len().abs_diff(typo.len()), *name))
         .map(|(_, name)| name)
 }
 

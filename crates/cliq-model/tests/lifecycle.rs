@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn last_run() -> LastRun {
     let run = Run::new(
         cliq_fs::new_run_id(),
-        "@a/b".parse().unwrap(),
+        "@a/b".parse().expect("a name"),
         RunOrigin::Server,
         "/w".into(),
         cliq_protocol::Timestamp::UNIX_EPOCH,

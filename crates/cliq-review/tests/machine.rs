@@ -29,7 +29,7 @@ fn review(block: serde_json::Value) -> Review {
     Review::new(NewReview {
         id: "0123456789abcdef0123456789abcdef".parse().expect("an id"),
         project: "/work/shop".into(),
-        team: "@shop/web".parse().unwrap(),
+        team: "@shop/web".parse().expect("a name"),
         title: None,
         run_id: cliq_protocol::RunId::parse("r1").expect("an id"),
         phase: phase("approval"),

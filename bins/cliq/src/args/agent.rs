@@ -70,7 +70,7 @@ pub(crate) enum AgentCommand {
         #[arg(long, value_parser = ["auto", "bubblewrap", "landlock"])]
         mechanism: Option<String>,
         /// The program and its arguments.
-        #[arg(last = true, required_unless_present = "name", value_name = "COMMAND")]
+        #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
     /// Show inputs, outputs and settings of a connector.

@@ -132,7 +132,7 @@ fn list() -> Result<ExitCode, Failure> {
         line(name, YELLOW, why)?;
     }
     for why in ModelAgent::refused(&settings).into_values() {
-        ui::note(&why);
+        ui::warning(&why);
     }
     Ok(ExitCode::SUCCESS)
 }

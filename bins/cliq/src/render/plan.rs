@@ -173,5 +173,5 @@ pub(crate) fn event(event: &PlanEvent) -> String {
         _ => String::new(),
     };
     let signal = event.signal.map_or(String::new(), |id| paint(ui::DIM, format!("  signal {id}")));
-    format!("{} {} {} {detail}{signal}", paint(ui::DIM, &event.at), event.to, paint(ui::BOLD, &event.kind))
+    format!("{} {} {} {detail}{signal}", paint(ui::DIM, event.at), event.to, paint(ui::BOLD, &event.kind))
 }

@@ -61,6 +61,7 @@ fn a_kind_changes_the_way_of_a_known_name_and_no_other() {
     let env = Env::bare();
     env.without_models();
     env.cliq(["init"]).expect(0);
+    env.cliq(["settings", "unset", "-g", "agents.codex.command"]).expect(0);
     define(&env, &["-g"], "codex", &[("kind", "acp")]);
     define(&env, &["-g"], "rules", &[("kind", "acp")]);
     define(&env, &["-g"], "odd", &[("kind", "acp")]);

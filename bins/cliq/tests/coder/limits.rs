@@ -261,7 +261,7 @@ fn bad_calls_are_tool_errors() {
     let results = world.results("work.1");
     assert!(results.iter().all(|(_, is_error)| *is_error), "{results:?}");
     for (n, part) in [
-        (0, "missing field `path`; it has the arguments: end_line, path, start_line"),
+        (0, "missing field `path`; it has the arguments: path, start_line, end_line"),
         (1, "there is no tool `bash`; there are: read_file"),
         (2, "no such file"),
     ] {

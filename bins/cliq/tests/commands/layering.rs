@@ -324,6 +324,7 @@ fn every_test_is_run() {
         while let Some((dir, text)) = modules.pop() {
             for line in text.lines() {
                 let name = line
+                    .trim_start_matches("pub(crate) ")
                     .trim_start_matches("pub ")
                     .strip_prefix("mod ")
                     .and_then(|line| line.strip_suffix(';'));

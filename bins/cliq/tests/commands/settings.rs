@@ -31,7 +31,7 @@ fn keys_and_types_are_checked() {
     let before = env.read(".cliq/settings.json");
     for (key, value, says) in [
         ("max_paralel", "3", "did you mean `max_parallel`?"),
-        ("agents.codex.modl", "x", "did you mean `agents.codex.model`?"),
+        ("agents.codex.modle", "x", "did you mean `agents.codex.model`?"),
         ("notifications.on_compleet", "slack:x", "did you mean `notifications.on_complete`?"),
         ("notifications.on_complete", "mail:x", "a list of channels"),
         ("max_parallel", "none", "a whole number"),

@@ -184,11 +184,12 @@ mod tests {
 
     #[test]
     fn another_partner_starts_anew_with_the_reason() {
-        let changes: [(&dyn Fn(&mut ConversationRecord), &str); 4] = [
-            (&|record| record.partner.agent = "gemini".to_owned(), "done by another agent, gemini"),
-            (&|record| record.partner.version = None, "another version"),
-            (&|record| record.partner.cwd = "/elsewhere".into(), "another directory, /elsewhere"),
-            (&|record| record.session = None, "session of activation 1 is not known"),
+        type Change = fn(&mut ConversationRecord);
+        let changes: [(Change, &str); 4] = [
+            (|record| record.partner.agent = "gemini".to_owned(), "done by another agent, gemini"),
+            (|record| record.partner.version = None, "another version"),
+            (|record| record.partner.cwd = "/elsewhere".into(), "another directory, /elsewhere"),
+            (|record| record.session = None, "session of activation 1 is not known"),
         ];
         for (change, expected) in changes {
             let mut candidate = candidate(1, Relation::Completed, PromptState::Answered);
