@@ -57,10 +57,11 @@ impl ModelAgent {
     /// The agent of this name: of the settings, or built in.
     #[must_use]
     pub fn find(name: &str, settings: &Settings) -> Option<Self> {
-        let own = AgentSettings::read(settings, name);
+        let own = AgentSettings::kind_of(settings, name);
         let built_in = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
-        let kind = own.kind.filter(|_| !is_reserved(name)).or(built_in)?;
-        let preset = (kind == AgentKind::Acp).then(|| Preset::find(own.preset.as_deref().unwrap_or(name)));
+        let kind = own.filter(|_| !is_reserved(name)).or(built_in)?;
+        let preset = (kind == AgentKind::Acp)
+            .then(|| Preset::find(AgentSettings::read(settings, name).preset.as_deref().unwrap_or(name)));
         Some(Self {
             name: name.to_owned(),
             kind,

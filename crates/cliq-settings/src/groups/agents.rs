@@ -8,7 +8,7 @@ use cliq_protocol::{AgentTools, Permissions};
 use super::{choice, group};
 use crate::layers::{Settings, Source};
 use crate::secret::Secret;
-use crate::value::names;
+use crate::value::{SettingValue, names};
 
 group! {
     /// Settings of an agent that is a language model, or a program with one.
@@ -50,8 +50,15 @@ impl AgentSettings {
     #[must_use]
     pub fn named(settings: &Settings) -> BTreeSet<String> {
         let mut names = names(settings, Self::KEYS);
-        names.retain(|name| Self::read(settings, name).kind.is_some());
+        names.retain(|name| Self::kind_of(settings, name).is_some());
         names
+    }
+
+    /// Returns the kind that the settings give an agent, or `None` if they give none. Each start of a run asks for all names: the other
+    /// settings are not read.
+    #[must_use]
+    pub fn kind_of(settings: &Settings, agent: &str) -> Option<AgentKind> {
+        settings.value_at(|| ["agents", agent, "kind"].into_iter()).and_then(AgentKind::from_json)
     }
 
     /// Whether the project's file sets a part of the command of an agent: its kind, preset, program, arguments, variables or addresses.
