@@ -95,7 +95,7 @@ fn a_refused_permission_is_recorded_and_the_work_goes_on() {
         if options.len() == 1 {
             output.expect(0);
         } else {
-            // It is told to go on without, twice.
+            // The first prompt, and two requests to go on without the call.
             assert_eq!(asked.len(), 3, "{lines:?}");
             assert_ne!(output.code, 0);
             assert!(
@@ -104,6 +104,25 @@ fn a_refused_permission_is_recorded_and_the_work_goes_on() {
             );
         }
     }
+}
+
+#[test]
+fn text_before_the_last_call_is_no_answer() {
+    let second = WORK.replace("= 1", "= 2");
+    let Some(world) = world(&second, &["late-answer"], &[]) else { return };
+    world.run().expect(0);
+    let prompts = world.prompts("session-1");
+    assert_eq!(prompts.len(), 2);
+    assert!(prompts[1].contains("without an answer"), "{}", prompts[1]);
+}
+
+#[test]
+fn agent_without_an_answer_fails() {
+    let Some(world) = world(WORK, &["no-answer"], &[]) else { return };
+    let output = world.run();
+    assert_eq!(output.code, 3, "{}", output.stdout);
+    output.says("mine answered with nothing, twice");
+    assert_eq!(world.prompts("session-1").len(), 2);
 }
 
 #[test]

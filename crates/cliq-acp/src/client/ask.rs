@@ -114,7 +114,7 @@ impl PermissionRequest {
     }
 }
 
-/// Returns the answer to a permission request that nobody decides.
+/// Returns the answer to a permission request without a decision: `cancelled`.
 pub(crate) fn cancelled_permission() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }

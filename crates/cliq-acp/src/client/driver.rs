@@ -50,7 +50,7 @@ pub struct StartError {
     pub failure: Box<Failure>,
     /// End of the agent's error output, without secrets.
     pub errors: String,
-    /// Facts about the agent, as far as it told them.
+    /// Facts that the agent reported about itself. Fields that it did not report are empty.
     pub agent: Box<AgentInfo>,
 }
 
@@ -230,7 +230,7 @@ impl Session {
             }
             match finished.take() {
                 Some(finished) => return finished,
-                // The machine ends with an answer to whoever waits.
+                // The machine ends with a result for the pending call.
                 None if is_over => return Finished::Refused(Failure::Ended),
                 None => {}
             }

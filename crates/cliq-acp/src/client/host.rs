@@ -53,7 +53,7 @@ pub trait Host {
     }
 }
 
-/// Maximum number of anomalies that a host is told of, per process.
+/// Maximum number of anomalies reported to a host, per process.
 pub const MAX_REPORTS: usize = 200;
 
 /// Reply to a request for permission. Can be sent from any thread.

@@ -362,7 +362,7 @@ impl Machine {
         }
     }
 
-    /// Restarts the deadline of silence, if nobody is asked.
+    /// Restarts the deadline of silence, unless a permission or question is open.
     fn resume_silence(&mut self) {
         if self.state == State::Prompting && self.asks.is_empty() {
             self.arm(Timer::Silence);

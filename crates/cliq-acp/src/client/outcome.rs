@@ -7,7 +7,7 @@ use crate::rpc::RpcError;
 /// End of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The agent ended its turn with `end_turn`, and nobody had asked it to stop.
+    /// The agent ended its turn with `end_turn`, without a request to cancel it.
     Completed,
     /// The model refused to continue.
     Refused,

@@ -82,7 +82,7 @@ impl Process {
         }
         let exit = match self.exited.wait().await.and_then(|()| peek(self.pid)) {
             Ok(exit) => exit,
-            // Somebody else reaped it.
+            // Another waiter has reaped the process.
             Err(_) => AgentExit::Code(0),
         };
         self.exit = Some(exit);

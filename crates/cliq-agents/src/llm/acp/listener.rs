@@ -63,8 +63,10 @@ struct CallState {
 
 /// Text of a turn.
 pub(super) struct Said {
-    /// Text after the last action, without thoughts and notices.
+    /// Text after the last action, without thoughts and notices. Text before it announces the action and is no answer.
     pub(super) answer: String,
+    /// The answer, or the text before the last action if there is none.
+    pub(super) partial: String,
     /// Refused call after which the agent did nothing.
     pub(super) refused: Option<String>,
     /// Estimated usage of the turn.
@@ -105,10 +107,11 @@ impl<'d, 'a> Listener<'d, 'a> {
         self.end_thought();
         self.desk.recorder.flush();
         self.desk.display.finish();
-        let text = if self.said.trim().is_empty() { &self.before } else { &self.said };
-        let answer = without_notices(&thoughts::split(text).text);
+        let text_of = |said: &str| without_notices(&thoughts::split(said).text);
+        let answer = text_of(&self.said);
+        let partial = if answer.trim().is_empty() { text_of(&self.before) } else { answer.clone() };
         let estimate = self.estimate();
-        Said { answer, refused: self.refused, estimate, steered: self.steered, failed: self.failed }
+        Said { answer, partial, refused: self.refused, estimate, steered: self.steered, failed: self.failed }
     }
 
     fn estimate(&self) -> Usage {

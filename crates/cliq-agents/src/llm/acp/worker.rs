@@ -23,6 +23,8 @@ use crate::llm::{Ended, Render, prompt};
 
 /// Maximum number of times that an agent is asked to go on after it ended its turn because of a refused permission.
 const REFUSALS: u32 = 2;
+/// Question after a turn without an answer.
+const NO_ANSWER: &str = "You ended your turn without an answer. Give your complete answer now, in the form that the task asks for.";
 /// Interval at which the thread that waits for steering messages looks whether the turn has ended.
 const STEERING_POLL: Duration = Duration::from_millis(100);
 
@@ -92,7 +94,7 @@ impl<'a> AcpWorker<'a> {
             self.begun.desk.record().answered()?;
             return Ok(Ended::Answer(answer));
         }
-        let mut refusals = 0;
+        let (mut refusals, mut was_empty) = (0, false);
         loop {
             self.start()?;
             let (report, said) = self.turn()?;
@@ -121,13 +123,18 @@ impl<'a> AcpWorker<'a> {
                 continue;
             }
             let answer = match report.outcome {
+                Outcome::Completed if said.answer.trim().is_empty() && was_empty => {
+                    return Err(self.fail(&format!("{} answered with nothing, twice", self.launch.name)));
+                }
                 Outcome::Completed if said.answer.trim().is_empty() => {
-                    return Err(self.fail(&format!("{} answered with nothing", self.launch.name)));
+                    was_empty = true;
+                    self.ask(NO_ANSWER.to_owned(), Origin::Retry, Vec::new())?;
+                    continue;
                 }
                 Outcome::Completed => said.answer,
-                Outcome::MaxTokens => return Ok(self.limited("max_tokens", said.answer, &report.outcome)),
+                Outcome::MaxTokens => return Ok(self.limited("max_tokens", said.partial, &report.outcome)),
                 Outcome::MaxTurnRequests => {
-                    return Ok(self.limited("max_turn_requests", said.answer, &report.outcome));
+                    return Ok(self.limited("max_turn_requests", said.partial, &report.outcome));
                 }
                 Outcome::Refused
                 | Outcome::Cancelled

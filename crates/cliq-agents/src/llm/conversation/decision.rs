@@ -19,7 +19,7 @@ pub(super) enum Relation {
 pub(super) struct Candidate {
     pub(super) activation: u32,
     pub(super) relation: Relation,
-    /// Its record, if there is one of this run.
+    /// Record of its conversation, or `None` if this run has none.
     pub(super) record: Option<ConversationRecord>,
 }
 
