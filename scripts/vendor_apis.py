@@ -161,7 +161,11 @@ class Vendor:
                 if api == "gemini":
                     request.stream = "stream" in path
                 call, text = vendor.reply(request)
-                getattr(self, "send_" + api)(request, call, text)
+                try:
+                    getattr(self, "send_" + api)(request, call, text)
+                except ConnectionError:
+                    # The agent was killed or cancelled meanwhile.
+                    self.close_connection = True
 
             def json(self, value):
                 data = json.dumps(value).encode()
