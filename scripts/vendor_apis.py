@@ -2,7 +2,7 @@
 
 The Messages API, the Responses API, the Chat Completions API and the Gemini API, with and without streaming. The conversation alone decides the
 reply: the first request of a task gets a call that writes `one.txt`, the result of a call gets an answer, and a later message of the user gets a
-call that writes `two.txt`. Requests without tools, such as those for a title, get a short text.
+call that writes `two.txt`. Requests without tools, such as those for a title, get a short text, or data of the schema that they ask for.
 """
 
 import http.server
@@ -24,6 +24,16 @@ def flat(value):
     if isinstance(value, list):
         return "\n".join(flat(part) for part in value)
     return ""
+
+
+def sample(schema):
+    """A value that fits a JSON Schema of an agent's own requests, such as the choice of a model."""
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = str(schema.get("type", "object")).lower()
+    if kind == "object":
+        return {name: sample(part) for name, part in schema.get("properties", {}).items()}
+    return {"array": [], "integer": 1, "number": 1, "boolean": True}.get(kind, "A task")
 
 
 class Request:
@@ -269,7 +279,9 @@ class Vendor:
         """The reply to a request: a call or a text."""
         last = request.turns[-1][0] if request.turns else "user"
         if not request.tools:
-            return None, "A task"
+            config = request.body.get("generationConfig") or {}
+            schema = config.get("responseJsonSchema") or config.get("responseSchema")
+            return None, json.dumps(sample(schema)) if schema else "A task"
         with self.lock:
             self.requests.append(request)
         if self.before_reply:
