@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_acp::client::{
-    AgentEnd, AgentExit, AskId, Effect, Event, Machine, Outcome, PermissionDecision, QuestionDecision,
-    SessionRequest, SteerId, Timer, UsageMeaning,
+    AgentEnd, AgentExit, AskId, Effect, Event, Failure, Machine, Outcome, PermissionDecision,
+    QuestionDecision, SessionRequest, SteerId, Timer, UsageMeaning,
 };
 use cliq_acp::schema::ContentBlock;
 use cliq_acp::{Id, Incoming, InvalidReason, Line, Message, RpcError};
@@ -313,4 +313,29 @@ fn long_noise_and_lines_do_not_restart_the_deadline_of_silence() {
     assert!(!world.armed.contains(&Timer::Silence));
     world.act(&mut machine, Act::Decide(1, PermissionDecision::Allow));
     assert!(world.armed.contains(&Timer::Silence));
+}
+
+#[test]
+fn an_exit_after_an_answer_is_told_with_the_next_prompt() {
+    let exit = || AgentEnd::Exited { exit: AgentExit::Code(1), errors: "out of memory".into() };
+    // Before and after the time in which usage may follow an answer.
+    for is_finished in [false, true] {
+        let mut machine = Machine::new(SessionRequest::default());
+        let mut world = World::default();
+        world.step(&mut machine, Event::Start);
+        for act in [Act::Answer, Act::Answer, Act::Prompt, Act::Answer] {
+            world.act(&mut machine, act);
+        }
+        if is_finished {
+            world.act(&mut machine, Act::Timer(Timer::Usage));
+        }
+        world.step(&mut machine, Event::Ended(exit()));
+        assert!(world.turns.iter().all(Outcome::is_success) && world.turns.len() == 1, "{:?}", world.turns);
+        let refused = |machine: &mut Machine| match machine.step(Event::Prompt(Vec::new())).as_slice() {
+            [Effect::PromptRefused(failure)] => failure.clone(),
+            effects => panic!("{effects:?}"),
+        };
+        assert!(matches!(refused(&mut machine), Failure::AgentExited { exit: AgentExit::Code(1), .. }));
+        assert_eq!(refused(&mut machine), Failure::Ended);
+    }
 }

@@ -414,7 +414,10 @@ impl Session {
                     }
                     *finished = Some(Finished::Turn(report));
                 }
-                Effect::PromptRefused(failure) => *finished = Some(Finished::Refused(failure)),
+                Effect::PromptRefused(mut failure) => {
+                    failure.mask(&|text| self.tail.masked(text));
+                    *finished = Some(Finished::Refused(failure));
+                }
                 Effect::Report(anomaly) => self.report(&anomaly, host),
                 Effect::End => is_over = true,
             }
@@ -464,8 +467,9 @@ impl Session {
             was_left = process.end(limits.close, limits.terminate) => was_left,
             () = discard => false,
         };
+        // Beside the number of reports: lines of a process that was left could use it up.
         if was_left {
-            self.report(&Anomaly::LeftProcesses, host);
+            host.anomaly(&Anomaly::LeftProcesses);
         }
         self.process.wait().await
     }

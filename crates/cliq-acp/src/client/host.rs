@@ -42,7 +42,8 @@ pub trait Host {
         let _ = (id, outcome);
     }
 
-    /// Learns of behaviour that the protocol does not allow and that was tolerated. At most [`MAX_REPORTS`] times per process.
+    /// Learns of behaviour that the protocol does not allow and that was tolerated. At most [`MAX_REPORTS`] times per process;
+    /// [`Anomaly::LeftProcesses`] is not counted.
     fn anomaly(&mut self, anomaly: &Anomaly) {
         let _ = anomaly;
     }

@@ -87,6 +87,8 @@ pub struct Machine {
     tools: ToolCalls,
     usage: UsageCounter,
     turn: Turn,
+    /// End of the conversation that no start and no turn has reported.
+    untold: Option<Failure>,
     /// Kinds of updates and ids of sessions that were reported already.
     reported: BTreeSet<String>,
     effects: Vec<Effect>,
@@ -109,6 +111,7 @@ impl Machine {
             tools: ToolCalls::default(),
             usage,
             turn: Turn::default(),
+            untold: None,
             reported: BTreeSet::new(),
             effects: Vec::new(),
         }
@@ -139,8 +142,8 @@ impl Machine {
             State::Created | State::Initializing => Step::Initialize,
             State::Opening(step) | State::Settling(step) => *step,
             State::Configuring(..) => Step::Configure,
-            State::Ready | State::Ended => Step::Idle,
-            State::Prompting | State::Finishing(_) => Step::Prompt,
+            State::Ready | State::Finishing(_) | State::Ended => Step::Idle,
+            State::Prompting => Step::Prompt,
             State::Cancelling => Step::Cancel,
         }
     }
@@ -182,7 +185,10 @@ impl Machine {
 
     fn after_the_end(&mut self, event: &Event) {
         match event {
-            Event::Prompt(_) => self.out(Effect::PromptRefused(Failure::Ended)),
+            Event::Prompt(_) => {
+                let failure = self.untold.take().unwrap_or(Failure::Ended);
+                self.out(Effect::PromptRefused(failure));
+            }
             Event::Steer { id, .. } => self.out(Effect::Steered(*id, SteerOutcome::NoTurn)),
             Event::Start
             | Event::Line(_)
@@ -315,9 +321,13 @@ impl Machine {
             | State::Configuring(..)
             | State::Settling(_) => self.out(Effect::StartFailed(failure)),
             State::Prompting | State::Cancelling => self.finish_turn(Outcome::Failed(failure)),
-            // The answer was there before.
-            State::Finishing(outcome) => self.finish_turn(outcome),
-            State::Ready | State::Ended => {}
+            // The answer was there before. The next prompt is refused with the failure, whether it is sent before or after this.
+            State::Finishing(outcome) => {
+                self.untold = Some(failure);
+                self.finish_turn(outcome);
+            }
+            State::Ready => self.untold = Some(failure),
+            State::Ended => {}
         }
         self.calls.abandon(|_| true);
         self.out(Effect::End);
