@@ -143,6 +143,8 @@ pub(crate) enum Command {
     /// List and answer reviews.
     #[command(subcommand)]
     Review(Lazy<ReviewCommand>),
+    /// Serve this machine's projects to an editor, as an agent of the Agent Client Protocol on standard input and output.
+    Acp(LazyArgs<AcpArgs>),
     /// Serve signals, plans and runs to agents, as an MCP server on standard input and output.
     #[cfg(feature = "mcp")]
     Mcp,
@@ -168,6 +170,14 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// Serve this machine's projects to an editor, as an agent of the Agent Client Protocol on standard input and output.
+#[derive(Debug, Args)]
+pub(crate) struct AcpArgs {
+    /// Set up an agent in this terminal instead: show which ones can work on this machine, and set the default.
+    #[arg(long)]
+    pub(crate) setup: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod acp;
 mod agent;
 mod assemble;
 mod attach;
@@ -108,6 +109,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Trigger(Lazy(command)) => trigger::run(&command),
         Command::Audit(LazyArgs(args)) => audit::run(&args),
         Command::Review(Lazy(command)) => review::run(&command),
+        Command::Acp(LazyArgs(args)) => acp::run(&args),
         #[cfg(feature = "mcp")]
         Command::Mcp => mcp::run(),
         #[cfg(any(feature = "docker", feature = "kubernetes"))]

@@ -56,6 +56,29 @@ impl Failure {
         self
     }
 
+    /// Class of the failure.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns all of the failure as plain text: the errors of a team with their places, the message, the hint.
+    pub(crate) fn sentences(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(team) = &self.team {
+            lines.extend(team.diagnostics.iter().map(|problem| {
+                let before = team.text.get(..problem.span.start).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                format!("{}:{line}:{column}: {}; {}", team.file, problem.message, problem.help)
+            }));
+        }
+        if !self.message.is_empty() {
+            lines.push(self.message.clone());
+        }
+        lines.extend(self.hint.clone());
+        cliq_protocol::without_credentials(&lines.join("\n")).into_owned()
+    }
+
     fn code(&self) -> u8 {
         match self.kind {
             Kind::BrokenPipe => 0,

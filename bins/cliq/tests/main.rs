@@ -6,6 +6,7 @@ mod agents;
 mod coder;
 mod commands;
 mod containers;
+mod editors;
 mod eval;
 mod kubernetes;
 mod outside;

@@ -56,17 +56,18 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Gives up the calls with a note that matches. Their responses are late from now on.
-    pub fn abandon(&mut self, mut is_given_up: impl FnMut(&T) -> bool) {
+    /// Gives up the calls with a note that matches, and returns their ids. Their responses are late from now on.
+    pub fn abandon(&mut self, mut is_given_up: impl FnMut(&T) -> bool) -> Vec<i64> {
         let ids: Vec<i64> =
             self.open.iter().filter(|(_, note)| is_given_up(note)).map(|(id, _)| *id).collect();
-        for id in ids {
-            self.open.remove(&id);
-            self.abandoned.insert(id);
+        for id in &ids {
+            self.open.remove(id);
+            self.abandoned.insert(*id);
         }
         while self.abandoned.len() > REMEMBERED {
             self.abandoned.pop_first();
         }
+        ids
     }
 
     /// Returns the notes of the open calls, oldest first.

@@ -2,8 +2,10 @@
 //!
 //! - [`lines`] and [`rpc`] are the transport, for both directions: lines that keep their bytes, and JSON-RPC messages.
 //! - [`client`] drives agents: a pure machine, and a driver for tokio.
+//! - [`agent`] is the other side, an agent for editors: a pure machine.
 //! - [`schema`] has the types of version 1 of the protocol.
 
+pub mod agent;
 mod calls;
 pub mod client;
 pub mod lines;

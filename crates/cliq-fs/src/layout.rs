@@ -127,6 +127,24 @@ impl CliqDir {
         self.root.join("detached.json")
     }
 
+    /// File with the output of the last run that an editor started.
+    #[must_use]
+    pub fn detached_output(&self) -> Utf8PathBuf {
+        self.root.join("detached.log")
+    }
+
+    /// Directory of the sessions of editors.
+    #[must_use]
+    pub fn sessions(&self) -> Utf8PathBuf {
+        self.root.join("sessions")
+    }
+
+    /// Record of a session of an editor.
+    #[must_use]
+    pub fn session(&self, id: &str) -> Utf8PathBuf {
+        self.sessions().join(format!("{id}.json"))
+    }
+
     /// Directory of shared design documents.
     #[must_use]
     pub fn design(&self) -> Utf8PathBuf {

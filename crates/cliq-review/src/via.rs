@@ -16,6 +16,8 @@ pub enum Via {
     Api,
     /// A message to a task of A2A.
     A2a,
+    /// An editor, by the Agent Client Protocol.
+    Editor,
 }
 
 impl Via {
@@ -28,6 +30,7 @@ impl Via {
             Self::Dashboard => "dashboard",
             Self::Api => "API",
             Self::A2a => "A2A",
+            Self::Editor => "editor",
         }
     }
 }

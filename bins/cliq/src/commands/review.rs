@@ -17,6 +17,8 @@ use crate::gateway::{block_on, home};
 use crate::project;
 use crate::ui::{self, BOLD, DIM, paint};
 
+pub(super) use answer::answer_in_editor;
+
 pub(super) fn run(command: &ReviewCommand) -> Result<ExitCode, Failure> {
     block_on(async {
         match command {

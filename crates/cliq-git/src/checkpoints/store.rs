@@ -224,6 +224,35 @@ impl Store {
         Ok(out)
     }
 
+    /// Returns the content of a file in a checkpoint, or `None` if the checkpoint has no such file or the file has more than `limit`
+    /// bytes.
+    ///
+    /// # Errors
+    /// Returns an error if git fails.
+    pub fn read_file(
+        &self,
+        of: &Checkpoint,
+        path: &str,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, CheckpointError> {
+        let within = |unit: &&Unit| unit.path.is_empty() || Utf8Path::new(path).starts_with(&unit.path);
+        let Some(unit) = of.units.iter().filter(within).max_by_key(|unit| unit.path.len()) else {
+            return Ok(None);
+        };
+        let inner = path.get(unit.path.len()..).unwrap_or_default().trim_start_matches('/');
+        // One line for the file: mode, type, id, size and name.
+        let listed = self.bare().run(["ls-tree", "-l", "-z", unit.tree.as_str(), "--", inner])?;
+        let listed = String::from_utf8_lossy(&listed);
+        let mut words = listed.split_whitespace().skip(1);
+        let (Some("blob"), Some(id), Some(size)) = (words.next(), words.next(), words.next()) else {
+            return Ok(None);
+        };
+        if size.parse::<u64>().map_or(true, |size| size > limit) {
+            return Ok(None);
+        }
+        self.bare().run(["cat-file", "blob", id]).map(Some)
+    }
+
     /// Returns the trees of each repository in two checkpoints that differ. A repository that is missing in one has the empty tree.
     fn pairs(
         &self,

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use cliq_fs::{CliqDir, ProjectLock};
 use cliq_model::{RunState, RunStore};
+use cliq_project::Project;
 use cliq_protocol::{FormFieldType, Object, RunId};
 use cliq_review::{Answer, Choice, Event, Review, Via};
 
@@ -50,6 +51,25 @@ pub(super) async fn run(args: &AnswerArgs, choice: Choice) -> Result<ExitCode, F
     }
     hint_of_run(&review).await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers a review of a project in the name of this machine's user, by an editor.
+pub(in crate::commands) async fn answer_in_editor(
+    project: &Project,
+    id: &str,
+    choice: Choice,
+    reason: Option<String>,
+    inputs: Object,
+) -> Result<(), Failure> {
+    let ReviewSource { review, reviews } = find::find_in(project, id).await?;
+    let actor = reviews::user();
+    let reviewer = review.reviewer_for(None, &actor).map_err(|refusal| refused(&refusal))?;
+    let answer = Answer { reviewer, actor, via: Via::Editor, choice, reason, inputs };
+    reviews.apply(&review.id, Event::Answer(answer)).await?;
+    if let Ok(store) = gateway::open().await {
+        record(store.as_ref(), "review answer", review.id.as_str()).await;
+    }
+    Ok(())
 }
 
 /// Asks for what an approval needs and was not given.

@@ -27,6 +27,24 @@ pub(super) async fn sources(here: Option<&Project>) -> Result<Vec<Arc<dyn Review
     Ok(sources)
 }
 
+/// Returns the review with an id, for a run of a project.
+///
+/// # Errors
+/// Returns an error if no source of the project has it.
+pub(super) async fn find_in(project: &Project, id: &str) -> Result<ReviewSource, Failure> {
+    let unknown = || Failure::usage(format!("there is no review {id}"));
+    let id: ReviewId = id.parse().map_err(|_| unknown())?;
+    let mut failed = None;
+    for reviews in sources(Some(project)).await? {
+        match reviews.get(&id).await {
+            Ok(Some(review)) => return Ok(ReviewSource { review, reviews }),
+            Ok(None) => {}
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.map_or_else(unknown, Into::into))
+}
+
 /// The review with an id, or the beginning of one; without it, the one that waits in this project. `over` takes the newest one that is over
 /// where none waits.
 pub(super) async fn find(id: &ReviewIdArg, over: bool) -> Result<ReviewSource, Failure> {
