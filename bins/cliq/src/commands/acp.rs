@@ -15,6 +15,7 @@ mod sessions;
 mod setup;
 mod summary;
 mod turns;
+mod words;
 
 use std::process::ExitCode;
 use std::time::Duration;

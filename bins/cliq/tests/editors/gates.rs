@@ -51,7 +51,8 @@ fn requested_changes_take_the_next_message_as_words() {
     assert!(editor.text().contains("Write the changes that build is to make"), "{}", editor.text());
     let second = editor.prompt(&session, "Use fewer words.");
     let again = editor.permission();
-    assert!(env.read("dispatch.json").contains("Use fewer words."));
+    let handoff = env.read_json(".cliq/channels/approval--build/handoff.json");
+    assert_eq!(handoff["data"]["verdict"]["reason"], "Use fewer words.");
     editor.respond(&again, selected("approve"));
     assert_eq!(editor.response(second)["result"]["_meta"]["cliq"]["status"], "completed");
 }

@@ -9,17 +9,17 @@ use super::editor::{BUILDER, Editor, PLAIN, project};
 fn a_prompt_is_a_run_with_plan_tool_calls_and_result() {
     let env = project(PLAIN);
     let (mut editor, session) = Editor::with_session(&env);
-    env.write("go", "");
     let prompt = editor.prompt(&session, "# Build it\n\nNow.");
-    let answer = editor.response(prompt);
-    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    assert_eq!(answer["result"]["_meta"]["cliq"]["status"], "completed");
-    assert_eq!(answer["result"]["_meta"]["cliq"]["run"], env.run_id());
     let title = editor.update("session_info_update", |_| true);
     assert_eq!(title["title"], "Build it");
     let call = editor.update("tool_call", |update| update["title"] == "build");
     assert_eq!(call["status"], "in_progress");
     editor.update("agent_thought_chunk", |update| update["content"]["text"] == "build: at work\n");
+    env.write("go", "");
+    let answer = editor.response(prompt);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(answer["result"]["_meta"]["cliq"]["status"], "completed");
+    assert_eq!(answer["result"]["_meta"]["cliq"]["run"], env.run_id());
     let id = call["toolCallId"].clone();
     let done = editor
         .update("tool_call_update", |update| update["toolCallId"] == id && update["status"] == "completed");
@@ -28,7 +28,7 @@ fn a_prompt_is_a_run_with_plan_tool_calls_and_result() {
         update["entries"].as_array().unwrap().iter().all(|entry| entry["status"] == "completed")
     });
     assert_eq!(plan["entries"].as_array().unwrap().len(), 2);
-    assert!(editor.text().contains("**COMPLETED**"), "{}", editor.text());
+    assert!(editor.text().contains("- ✓ **build**: built it\n"), "{}", editor.text());
     assert!(env.exists("published.txt"));
     assert!(env.read(".cliq/requirement.md").starts_with("# Build it"));
     // The next prompt is a new run.

@@ -13,8 +13,9 @@ use cliq_project::Project;
 use cliq_protocol::RunId;
 use tokio::sync::{Notify, mpsc};
 
-use super::report::{EndedActivation, Report};
+use super::report::{EndedActivation, Report, thought};
 use super::runs::{self, FollowedRun};
+use super::words::LiveWords;
 use super::{gates, summary};
 use crate::failure::Failure;
 
@@ -37,6 +38,7 @@ pub(super) struct Follower {
     seen: usize,
     /// Gates that are open.
     gates: BTreeSet<String>,
+    words: LiveWords,
     /// Gate that has been answered.
     skipped: Option<String>,
     events: mpsc::Sender<AgentEvent>,
@@ -66,7 +68,20 @@ impl Follower {
         let report = report_of(&project, &run.id);
         let journal = JournalFollower::new(&project.dir().journal());
         let (gates, skipped) = (BTreeSet::new(), None);
-        Self { turn, project, run, journal, report, seen: 0, gates, skipped, events, changed, _watch: watch }
+        Self {
+            turn,
+            project,
+            run,
+            journal,
+            report,
+            seen: 0,
+            gates,
+            words: LiveWords::default(),
+            skipped,
+            events,
+            changed,
+            _watch: watch,
+        }
     }
 
     /// Leaves out a gate that has been answered.
@@ -88,6 +103,7 @@ impl Follower {
             self.report.apply(&record);
         }
         self.report.take_ended();
+        self.words.skip(self.project.dir(), &self.report.activations());
         for update in self.report.active() {
             self.send(update).await?;
         }
@@ -104,11 +120,13 @@ impl Follower {
         // The process first: a run that ends in between is then read to its end.
         let is_working = self.is_working()?;
         let records = self.read()?;
+        self.show_words().await?;
         for record in &records {
             for update in self.report.apply(record) {
                 self.send(update).await?;
             }
         }
+        self.show_words().await?;
         for ended in self.report.take_ended() {
             self.show_changes(ended).await?;
         }
@@ -178,6 +196,15 @@ impl Follower {
         Ok(records)
     }
 
+    /// Shows what agents at work said: before their end is read, and after their start is.
+    async fn show_words(&mut self) -> Result<(), Failure> {
+        let activations = self.report.activations();
+        for (phase, text) in self.words.read(self.project.dir(), &activations) {
+            self.send(thought(format!("{phase}: {text}"))).await?;
+        }
+        Ok(())
+    }
+
     async fn report_gates(&mut self) -> Result<(), Failure> {
         let open = self.report.reviews();
         let closed: Vec<String> = self.gates.iter().filter(|id| !open.contains_key(*id)).cloned().collect();
@@ -208,7 +235,7 @@ impl Follower {
     }
 
     async fn end(&mut self) -> Result<Step, Failure> {
-        let summary::RunEnd { message, end } = summary::of(&self.project, self.report.view());
+        let summary::RunEnd { message, end } = summary::of(&self.project, &self.report);
         let chunk = ContentChunk::new(message.into());
         self.send(SessionUpdate::AgentMessageChunk(chunk)).await?;
         Ok(Step::Ended(end))

@@ -70,7 +70,7 @@ fn of_run(project: &Project, run: &RunId, is_last: bool) -> Vec<SessionUpdate> {
     updates.extend(report.snapshot());
     updates.extend(messages);
     if report.view().status.is_some() {
-        let end = summary::of(project, report.view());
+        let end = summary::of(project, &report);
         updates.push(SessionUpdate::AgentMessageChunk(ContentChunk::new(end.message.into())));
     }
     updates

@@ -78,6 +78,8 @@ pub(super) struct Report {
     /// Index of the last call of each phase, with its activation and the number of calls of the phase.
     current: BTreeMap<PhaseName, (usize, u32, u32)>,
     plan: Vec<PlanEntry>,
+    /// Last result of each phase in words.
+    results: BTreeMap<PhaseName, String>,
     updates: Vec<SessionUpdate>,
     ended: Vec<EndedActivation>,
 }
@@ -95,6 +97,7 @@ impl Report {
             calls: Vec::new(),
             current: BTreeMap::new(),
             plan: Vec::new(),
+            results: BTreeMap::new(),
             updates: Vec::new(),
             ended: Vec::new(),
         }
@@ -103,6 +106,11 @@ impl Report {
     /// The run so far.
     pub(super) fn view(&self) -> &RunView {
         &self.view
+    }
+
+    /// Last result of each phase, in the words of its agent.
+    pub(super) fn results(&self) -> &BTreeMap<PhaseName, String> {
+        &self.results
     }
 
     /// Returns the plan and all calls as they are.
@@ -128,6 +136,13 @@ impl Report {
         });
         // The phase around a team has the review of the team's phase too: the first of both is the outer one.
         waiting.collect()
+    }
+
+    /// Returns the phases at work with their activations.
+    pub(super) fn activations(&self) -> Vec<(PhaseName, u32)> {
+        let is_open = |place: usize| self.calls.get(place).is_some_and(Call::is_open);
+        let open = self.current.iter().filter(|(_, (place, ..))| is_open(*place));
+        open.map(|(phase, (_, activation, _))| (phase.clone(), *activation)).collect()
     }
 
     /// Returns the activations that ended since the last call.
@@ -167,12 +182,15 @@ impl Report {
             RunEvent::PhaseStarted { phase, kind, iteration, routed_by } => {
                 self.start(phase, *kind, *iteration, routed_by.as_ref());
             }
-            RunEvent::Progress { phase, message } => self.think(format!("{phase}: {message}")),
-            RunEvent::SteeringDelivered { phase, .. } => self.think(format!("{phase} received your message")),
-            RunEvent::Warning { phase: Some(phase), message } => {
-                self.think(format!("{phase}: warning: {message}"));
+            RunEvent::SteeringDelivered { phase, .. } => {
+                self.updates.push(thought(format!("{phase} received your message")));
             }
-            RunEvent::Warning { phase: None, message } => self.think(format!("warning: {message}")),
+            RunEvent::Warning { phase: Some(phase), message } => {
+                self.updates.push(thought(format!("{phase}: warning: {message}")));
+            }
+            RunEvent::Warning { phase: None, message } => {
+                self.updates.push(thought(format!("warning: {message}")));
+            }
             RunEvent::AccessRefused { phase, access } => {
                 self.text(phase, format!("The sandbox refused: {access}"));
             }
@@ -184,7 +202,8 @@ impl Report {
             }
             RunEvent::AgentCompleted { phase, result: Some(result) } => {
                 if let Some(text) = summary_of(result) {
-                    self.text(phase, text);
+                    self.text(phase, &text);
+                    self.results.insert(phase.clone(), text);
                 }
             }
             RunEvent::ReviewWaits { phase, review, .. } if !review.reviewers.is_empty() => {
@@ -291,11 +310,6 @@ impl Report {
         }
     }
 
-    fn think(&mut self, text: impl AsRef<str>) {
-        let chunk = ContentChunk::new(format!("{}\n", shorten(text.as_ref())).into());
-        self.updates.push(SessionUpdate::AgentThoughtChunk(chunk));
-    }
-
     fn change(call: &Call) -> SessionUpdate {
         let mut fields = ToolCallUpdateFields::new().status(call.status).content(call.content());
         if !call.locations.is_empty() {
@@ -303,6 +317,11 @@ impl Report {
         }
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(call.id.clone(), fields))
     }
+}
+
+/// Returns a line of the agent's thoughts.
+pub(super) fn thought(text: impl AsRef<str>) -> SessionUpdate {
+    SessionUpdate::AgentThoughtChunk(ContentChunk::new(format!("{}\n", shorten(text.as_ref())).into()))
 }
 
 /// Returns the plan: the phases in the order of the team. The protocol has no state for a failure, which the entry names.

@@ -11,7 +11,7 @@ use cliq_project::{Project, RunState, RunStatus};
 use cliq_protocol::PhaseKind;
 use serde_json::json;
 
-use super::report::{fenced, shorten};
+use super::report::{Report, fenced, shorten};
 use crate::render::usage;
 use crate::ui;
 
@@ -22,7 +22,8 @@ pub(super) struct RunEnd {
 }
 
 /// Returns the end of a run that no process works on.
-pub(super) fn of(project: &Project, view: &RunView) -> RunEnd {
+pub(super) fn of(project: &Project, report: &Report) -> RunEnd {
+    let view = report.view();
     let state = RunState::of(Some(view), false);
     let caveats = Caveat::of_document(&RunStatus::new(view, project).document());
     let run = view.run_id.as_ref().map_or("-", cliq_protocol::RunId::as_str);
@@ -33,7 +34,7 @@ pub(super) fn of(project: &Project, view: &RunView) -> RunEnd {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, text);
         TurnEnd::Failed(RpcError { data: Some(json!(meta.clone())), ..error })
     };
-    let mut message = text(view, state, &caveats);
+    let mut message = text(report, state, &caveats);
     let end = match state {
         RunState::Completed => answered(StopReason::EndTurn),
         RunState::Cancelled => answered(StopReason::Cancelled),
@@ -61,7 +62,8 @@ fn limit_of(view: &RunView) -> Option<StopReason> {
     }
 }
 
-fn text(view: &RunView, state: RunState, caveats: &[Caveat]) -> String {
+fn text(report: &Report, state: RunState, caveats: &[Caveat]) -> String {
+    let view = report.view();
     let took = ui::duration(view.elapsed_ms(cliq_fs::now()));
     let mut out = match state {
         RunState::Waiting => {
@@ -84,7 +86,7 @@ fn text(view: &RunView, state: RunState, caveats: &[Caveat]) -> String {
     }
     out.push('\n');
     for phase in view.phases.iter().filter(|phase| phase.iterations > 0 && phase.name.item().is_none()) {
-        let _ = writeln!(out, "{}", line(phase));
+        let _ = writeln!(out, "{}", line(phase, report.results().get(&phase.name)));
     }
     let lost: Vec<String> = view
         .steering
@@ -107,16 +109,18 @@ fn text(view: &RunView, state: RunState, caveats: &[Caveat]) -> String {
     out
 }
 
-fn line(phase: &PhaseView) -> String {
+fn line(phase: &PhaseView, result: Option<&String>) -> String {
     let mark = match phase.status {
         PhaseStatus::Completed => "✓",
         PhaseStatus::Failed | PhaseStatus::Escalated => "✗",
         PhaseStatus::Skipped | PhaseStatus::Pending => "–",
         PhaseStatus::Running | PhaseStatus::Waiting | PhaseStatus::Stopped => "!",
     };
-    let said = match (&phase.message, phase.kind) {
-        (Some(message), kind) if !message.trim().is_empty() && kind != PhaseKind::Exec => {
-            format!(": {}", shorten(message.trim()))
+    let has_completed = phase.status == PhaseStatus::Completed;
+    let message = phase.message.as_ref().filter(|_| phase.kind.is_gate() || !has_completed);
+    let said = match result.filter(|_| has_completed).or(message) {
+        Some(text) if !text.trim().is_empty() && phase.kind != PhaseKind::Exec => {
+            format!(": {}", shorten(text.trim()))
         }
         _ => String::new(),
     };
