@@ -67,7 +67,7 @@ impl World {
     fn perform(&mut self, effect: AgentEffect) {
         match effect {
             AgentEffect::Send(message) => {
-                let value: Value = serde_json::from_str(&message.to_line()).unwrap();
+                let value: Value = serde_json::from_str(&message.to_line()).expect("JSON");
                 match message {
                     Message::Response { .. } => {
                         let id = value["id"].as_i64().expect("requests of this client have numbers");
@@ -108,7 +108,7 @@ impl World {
     }
 
     fn answer(&mut self, n: usize, result: Value) {
-        let id = self.asked[n]["id"].as_i64().unwrap();
+        let id = self.asked[n]["id"].as_i64().expect("a number");
         self.line(&Message::response(id.into(), Ok(result)));
     }
 
@@ -127,7 +127,11 @@ impl World {
 }
 
 fn gate(id: &str, form: &Value) -> Box<Gate> {
-    let form = if form.is_null() { Form::default() } else { Form::from_value(form.clone(), "form").unwrap() };
+    let form = if form.is_null() {
+        Form::default()
+    } else {
+        Form::from_value(form.clone(), "form").expect("a form")
+    };
     let gate = Gate::new(id, "call", "Review of approval").with_targets(vec!["build".to_owned()]);
     Box::new(gate.with_content(vec!["Look.".to_owned().into()], "Elsewhere.").with_form(form))
 }

@@ -1,4 +1,5 @@
 //! An editor over pipes: sends lines, and keeps the messages of the agent.
+#![expect(clippy::needless_pass_by_value, reason = "arguments are written in place")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};

@@ -382,3 +382,70 @@ pub(super) fn shorten(text: &str) -> String {
     let cut: String = text.chars().take(MAX_TEXT).collect();
     format!("{cut} …")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn report() -> Report {
+        let run = RunId::parse("01a21a90-354b-7554-bb69-68ac01263b57").unwrap();
+        Report::new(&run, "/w".into(), RunView::empty())
+    }
+
+    fn apply(report: &mut Report, event: Value) -> Vec<Value> {
+        let mut line = event;
+        line["ts"] = "2026-11-27T01:00:00.000Z".into();
+        let record = Record::decode(line.to_string().as_bytes()).unwrap();
+        report.apply(&record).into_iter().map(|update| json!(update)).collect()
+    }
+
+    #[test]
+    fn activations_are_tool_calls_and_phases_the_plan() {
+        let mut report = report();
+        let started = |phase: &str, kind: &str, iteration: u32| json!({"event": "phase_started", "phase": phase, "kind": kind, "iteration": iteration});
+        let result = json!({"name": "lint", "pass": false, "exit_code": 1, "output_tail": "a ``` b\n"});
+        let events = [
+            started("build", "standard", 1),
+            json!({"event": "agent_completed", "phase": "build", "result": {"summary": "built \u{1b}[31mit"}}),
+            json!({"event": "phase_completed", "phase": "build"}),
+            started("check", "gate", 1),
+            json!({"event": "commands_finished", "phase": "check", "iteration": 1, "results": [result]}),
+            json!({"event": "verdict", "gate": "check", "iteration": 1, "max_iterations": 3, "verdict": {"verdict": "ROUTE", "target": "build", "reason": "mend it"}}),
+            json!({"event": "phase_reset", "phase": "build"}),
+            json!({"event": "phase_started", "phase": "build", "kind": "standard", "iteration": 2, "routed_by": "check"}),
+            json!({"event": "work_failed", "phase": "build", "reason": "it broke"}),
+            json!({"event": "phase_escalated", "phase": "build", "reason": "it broke"}),
+            json!({"event": "run_finished", "status": "ESCALATED", "reason": "it broke", "phase": "build"}),
+        ];
+        let updates: Vec<Value> = events.into_iter().flat_map(|event| apply(&mut report, event)).collect();
+        let lines: Vec<String> = updates.iter().map(Value::to_string).collect();
+        insta::assert_snapshot!("updates", lines.join("\n"));
+        assert_eq!(report.take_ended().len(), 3);
+        // The replay has each call once, as it ended.
+        let replay: Vec<Value> = report.snapshot().into_iter().map(|update| json!(update)).collect();
+        assert_eq!(replay.len(), 4);
+        assert_eq!(replay[1]["toolCallId"], "01263b57-build-1");
+        assert!(replay.iter().skip(1).all(|call| call["status"] != "in_progress"));
+    }
+
+    #[test]
+    fn reviews_wait_while_somebody_has_to_answer() {
+        let mut report = report();
+        let waits = |reviewers: &[&str]| {
+            json!({"event": "review_waits", "phase": "approval", "iteration": 1, "review": {
+                "id": "abc", "reviewers": reviewers, "since": "2026-11-27T01:00:00.000Z", "until": "2026-11-28T01:00:00.000Z",
+                "route_targets": ["build"]}})
+        };
+        apply(
+            &mut report,
+            json!({"event": "phase_started", "phase": "approval", "kind": "hug", "iteration": 1}),
+        );
+        apply(&mut report, waits(&["ann"]));
+        let open = report.reviews();
+        assert_eq!(open["abc"].call, "01263b57-approval-1");
+        apply(&mut report, waits(&[]));
+        assert!(report.reviews().is_empty());
+    }
+}
