@@ -174,7 +174,18 @@ impl Report {
             self.plan.clone_from(&plan);
             self.updates.push(SessionUpdate::Plan(Plan::new(plan)));
         }
-        std::mem::take(&mut self.updates)
+        let mut updates = std::mem::take(&mut self.updates);
+        // Of several changes of a call by one event, the last one has all.
+        updates.dedup_by(|later, earlier| match (later, earlier) {
+            (SessionUpdate::ToolCallUpdate(later), SessionUpdate::ToolCallUpdate(earlier))
+                if later.tool_call_id == earlier.tool_call_id =>
+            {
+                earlier.fields = later.fields.clone();
+                true
+            }
+            _ => false,
+        });
+        updates
     }
 
     fn event(&mut self, event: &RunEvent) {
@@ -238,7 +249,11 @@ impl Report {
             }
             RunEvent::PhaseCompleted { phase } => self.end(phase, ToolCallStatus::Completed),
             RunEvent::PhaseEscalated { phase, reason } => {
-                self.text(phase, format!("Escalated: {reason}"));
+                // The failure of its work has the same reason.
+                let is_told = self.call(phase).is_some_and(|call| call.texts.contains(&shorten(reason)));
+                if !is_told {
+                    self.text(phase, format!("Escalated: {reason}"));
+                }
                 self.end(phase, ToolCallStatus::Failed);
             }
             RunEvent::PhaseStopped { phase } | RunEvent::PhaseReset { phase } => {
@@ -332,6 +347,9 @@ fn plan_of(view: &RunView) -> Vec<PlanEntry> {
     let entry = |phase: &cliq_orchestrator::PhaseView| {
         let (status, word) = match phase.status {
             PhaseStatus::Pending => (PlanEntryStatus::Pending, None),
+            PhaseStatus::Running | PhaseStatus::Waiting if view.status.is_some() => {
+                (PlanEntryStatus::Pending, Some("stopped"))
+            }
             PhaseStatus::Running | PhaseStatus::Waiting => (PlanEntryStatus::InProgress, None),
             PhaseStatus::Completed => (PlanEntryStatus::Completed, None),
             PhaseStatus::Skipped => (PlanEntryStatus::Completed, Some("skipped")),
@@ -412,7 +430,7 @@ mod tests {
             json!({"event": "phase_completed", "phase": "build"}),
             started("check", "gate", 1),
             json!({"event": "commands_finished", "phase": "check", "iteration": 1, "results": [result]}),
-            json!({"event": "verdict", "gate": "check", "iteration": 1, "max_iterations": 3, "verdict": {"verdict": "ROUTE", "target": "build", "reason": "mend it"}}),
+            json!({"event": "verdict", "gate": "check", "iteration": 1, "max_iterations": 3, "verdict": {"outcome": "ROUTE", "target": "build", "reason": "mend it"}}),
             json!({"event": "phase_reset", "phase": "build"}),
             json!({"event": "phase_started", "phase": "build", "kind": "standard", "iteration": 2, "routed_by": "check"}),
             json!({"event": "work_failed", "phase": "build", "reason": "it broke"}),
