@@ -191,11 +191,11 @@ say '"status":"complete","result":{}'
     };
     wait_for("the question", asks);
     // Outputs that were printed after the question.
-    let outputs = || {
+    wait_for("later outputs", || {
         let events = server.events(&id);
-        events.iter().rev().take_while(|(_, event)| event["event"] != "review_waits").count()
-    };
-    wait_for("later outputs", || (outputs() > 2).then_some(()));
+        let asked = events.iter().rposition(|(_, event)| event["event"] == "review_waits")?;
+        (events.len() - asked > 3).then_some(())
+    });
     let task = asks().expect("it still asks");
     let asked = task["status"]["message"]["parts"].to_string();
     assert!(asked.contains("hug_review") && !asked.contains("a later output"), "{task}");
