@@ -95,10 +95,10 @@ fn nothing_unclear_approves() {
     let permission = editor.permission();
     let call = permission["params"]["toolCall"]["toolCallId"].clone();
     editor.respond(&permission, json!({ "outcome": { "outcome": "cancelled" } }));
-    let told = editor.update("tool_call_update", |update| {
+    let update = editor.update("tool_call_update", |update| {
         update["toolCallId"] == call && update.to_string().contains("was not answered here")
     });
-    assert!(told.to_string().contains("cliq review approve"), "{told}");
+    assert!(update.to_string().contains("cliq review approve"), "{update}");
     // The review still waits, and is answered elsewhere.
     env.cliq(["review", "approve"]).expect(0);
     assert_eq!(editor.response(prompt)["result"]["_meta"]["cliq"]["status"], "completed");

@@ -105,7 +105,7 @@ fn options_count_for_the_next_run() {
         );
         editor.response(request)
     };
-    for (id, value) in [("team", "@local/none"), ("agent", "nobody"), ("sandbox", "loose"), ("colour", "red")]
+    for (id, value) in [("team", "@local/none"), ("agent", "nobody"), ("sandbox", "loose"), ("theme", "dark")]
     {
         let error = set(id, &value.into());
         assert_eq!(error["error"]["code"], -32602, "{error}");

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_acp::agent::{
-    AgentEffect, AgentEvent, AgentMachine, AgentProfile, CallId, OpenMode, OpenedSession, TurnId,
-};
+use cliq_acp::agent::{AgentEffect, AgentEvent, AgentMachine, AgentProfile, OpenMode, OpenedSession, TurnId};
 use cliq_acp::schema::{
     AuthMethod, AuthMethodAgent, AuthMethodTerminal, ListSessionsResponse, SessionInfo,
     SetSessionConfigOptionResponse,
@@ -31,6 +29,8 @@ use crate::project;
 const MACHINE_AGENTS: &str = "machine-agents";
 /// Number of events that wait for the machine.
 const WAITING_EVENTS: usize = 64;
+/// Number of places for requests to a turn that guidance does not take.
+const RESERVED: usize = 16;
 /// Number of bytes that may wait for the editor before runs are no longer read.
 const WAITING_BYTES: usize = 1 << 20;
 /// Time at the end for lines that the client has not read.
@@ -205,12 +205,12 @@ impl Driver {
                 }
             },
             AgentEffect::Steer { call, session: _, turn, text } => {
-                self.command(turn, TurnCommand::Steer { call, text }, Some(call))
+                self.command(turn, TurnCommand::Steer { call, text })
             }
             AgentEffect::Answer { turn, gate, answer } => {
-                self.command(turn, TurnCommand::Answer { gate, answer }, None)
+                self.command(turn, TurnCommand::Answer { gate, answer })
             }
-            AgentEffect::Cancel { turn } => self.command(turn, TurnCommand::Cancel, None),
+            AgentEffect::Cancel { turn } => self.command(turn, TurnCommand::Cancel),
             AgentEffect::Leave { turn } => {
                 self.turns.remove(&turn);
                 None
@@ -218,12 +218,26 @@ impl Driver {
         }
     }
 
-    /// Passes a request to a turn. Returns the report for `call` if the turn takes no more.
-    fn command(&self, turn: TurnId, command: TurnCommand, call: Option<CallId>) -> Option<AgentEvent> {
-        let sent = self.turns.get(&turn).is_some_and(|turn| turn.try_send(command).is_ok());
-        let call = call.filter(|_| !sent)?;
+    /// Passes a request to a turn. Returns the report of one that the turn does not take. Guidance leaves room for answers and a
+    /// cancellation.
+    fn command(&self, turn: TurnId, command: TurnCommand) -> Option<AgentEvent> {
+        let is_guidance = matches!(command, TurnCommand::Steer { .. });
+        let open = self.turns.get(&turn).filter(|open| !is_guidance || open.capacity() > RESERVED);
+        let refused = match open {
+            Some(open) => open.try_send(command).err()?.into_inner(),
+            None => command,
+        };
         let failure = Failure::refused("the run takes no more messages at the moment; try again");
-        Some(AgentEvent::Done { call, result: Err(errors::of(&failure)) })
+        match refused {
+            TurnCommand::Steer { call, .. } => {
+                Some(AgentEvent::Done { call, result: Err(errors::of(&failure)) })
+            }
+            TurnCommand::Answer { gate, .. } => {
+                Some(AgentEvent::GateRefused { turn, gate, reason: failure.sentences() })
+            }
+            // Its end is on the way.
+            TurnCommand::Cancel => None,
+        }
     }
 
     fn session(&mut self, id: &str) -> Result<&mut OpenSession, Failure> {

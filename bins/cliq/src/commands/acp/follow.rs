@@ -212,7 +212,7 @@ impl Follower {
             self.gates.remove(&gate);
             self.tell(AgentEvent::GateClosed { turn: self.turn, gate }).await?;
         }
-        // A run that has ended waits for nobody.
+        // A run that has ended has no open review.
         let has_ended = self.report.view().status.is_some();
         for (id, review) in open.into_iter().filter(|_| !has_ended) {
             if self.skipped.as_ref() != Some(&id) && self.gates.insert(id) {
