@@ -56,12 +56,13 @@ pub(crate) fn user() -> String {
 /// Renders reviewers, waiting time, deadline and links of a review for a display of the run. Links are secrets: they come from the
 /// cliq home.
 pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingReview) -> Vec<String> {
-    let mut lines = vec![format!(
+    let mut lines: Vec<String> = review.asks.iter().map(|asks| crate::ui::plain(asks).to_string()).collect();
+    lines.push(format!(
         "waits for {} since {}, until {}",
         review.reviewers.join(", "),
         review.since,
         review.until
-    )];
+    ));
     let kept = home.and_then(|home| cliq_project::internals::kept_review(home, &review.id));
     if let Some(kept) = &kept {
         let links = review.reviewers.iter().filter_map(|name| Some((name, kept.link(name)?)));
@@ -76,8 +77,9 @@ pub(crate) fn lines(home: Option<&Utf8Path>, review: &cliq_protocol::WaitingRevi
 /// As [`lines`], for a parked run: its process served the pages and has ended.
 pub(crate) fn parked_line(review: &cliq_protocol::WaitingReview) -> String {
     let (who, short) = (review.reviewers.join(", "), review.id.get(..8).unwrap_or(&review.id));
+    let asks = review.asks.as_ref().map(|asks| format!("{}: ", crate::ui::plain(asks))).unwrap_or_default();
     format!(
-        "waits for {who} since {}, until {}: cliq review show {short}, cliq review approve {short}",
+        "{asks}waits for {who} since {}, until {}: cliq review show {short}, cliq review approve {short}",
         review.since, review.until
     )
 }

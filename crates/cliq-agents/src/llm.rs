@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 
 use crate::AnyError;
 pub use acp::{Abilities, AcpCheck};
-use acp::{AcpWorker, Launch};
+use acp::{AcpWorker, Launch, People};
 #[cfg(feature = "http")]
 pub(crate) use builder::Builder;
 pub use catalog::{ModelAgent, Usable};
@@ -125,7 +125,8 @@ fn open<'a>(
             Ok(Worker::Program(Box::new(program)))
         }
         open::Opened::Acp(launch) => {
-            let agent = AcpWorker::open(*launch, ctx, render, rejected.as_ref())?;
+            let people = People::open(ctx, &settings, environment, launch.secrets())?;
+            let agent = AcpWorker::open(*launch, people, ctx, render, rejected.as_ref())?;
             Ok(Worker::Acp(Box::new(agent)))
         }
         #[cfg(feature = "http")]

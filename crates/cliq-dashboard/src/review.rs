@@ -12,6 +12,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
+use cliq_protocol::ReviewSubject;
 use cliq_review::{Content, LinkToken, Review, ReviewFilter, ReviewId, ReviewState, Reviews, Via};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -131,7 +132,7 @@ async fn content_of(reviews: &dyn Reviews, review: &Review) -> Result<Content, P
 }
 
 fn link_document(review: &Review, page: &Markup) -> Html<String> {
-    layout::plain(&format!("Review of {}", review.phase), page)
+    layout::plain(&heading(review), page)
 }
 
 /// Lists reviews: those that wait, and those that are over.
@@ -162,7 +163,10 @@ fn table(reviews: &[&Review]) -> Markup {
             tbody {
                 @for review in reviews {
                     tr {
-                        td { a href=(format!("/reviews/{}", review.id)) { (review.phase) " of " (review.team) } }
+                        td {
+                            a href=(format!("/reviews/{}", review.id)) { (review.phase) " of " (review.team) }
+                            @if let Some(subject) = &review.subject { div.quiet { (harmless(subject.sentence().as_bytes())) } }
+                        }
                         td { (state(review)) }
                         td.why {
                             @if review.is_pending() { "waits for " (review.waits_for().join(", ")) } @else { (review.ending().unwrap_or_default()) }
@@ -210,7 +214,7 @@ pub(super) async fn page(
     let review = find_review(core.reviews.as_ref(), &id).await?;
     let content = content_of(core.reviews.as_ref(), &review).await?;
     let page = signed_in(&core, &visitor, &review, &content, query.view(), None, &BTreeMap::new());
-    show(&visitor, &format!("Review of {}", review.phase), "", &page)
+    show(&visitor, &heading(&review), "", &page)
 }
 
 /// The form of a review for the page of its run; `None` if it is over.
@@ -221,6 +225,7 @@ pub(super) async fn form_in_place(core: &Core, visitor: &Visitor, id: &str) -> O
     review.is_pending().then(|| {
         html! {
             (standing(&review))
+            (request(&review))
             p { a href=(path) { "The whole review: differences, checks, artifacts" } }
             (decision::form(&review, &path, &answering, &BTreeMap::new()))
         }
@@ -274,7 +279,7 @@ pub(super) async fn answer(
     let content = content_of(core.reviews.as_ref(), &review).await?;
     let given = form.0.into_iter().collect();
     let page = signed_in(&core, &visitor, &review, &content, View::Unified, Some(&problem), &given);
-    let page = layout::page(&visitor, &format!("Review of {}", review.phase), None, &page);
+    let page = layout::page(&visitor, &heading(&review), None, &page);
     Ok((problem.status(), page).into_response())
 }
 
@@ -298,7 +303,7 @@ impl Parts<'_> {
         let (review, content) = (self.review, self.content);
         html! {
             div data-review=[review.is_pending().then(|| format!("{}?view=state", self.path))] {}
-            h1 { "Review of " (review.phase) }
+            h1 { (heading(review)) }
             @if let Some(problem) = problem {
                 div.warning role="alert" {
                     p { (problem.detail) }
@@ -306,6 +311,7 @@ impl Parts<'_> {
                 }
             }
             div #state data-live role="status" { (standing(review)) }
+            (request(review))
             @if self.view != View::State {
                 nav.actions aria-label="On this page" {
                     a.button.primary href="#decision" { "Decide" }
@@ -327,6 +333,41 @@ impl Parts<'_> {
     }
 }
 
+/// Returns the heading of the page of a review.
+fn heading(review: &Review) -> String {
+    match &review.subject {
+        None => format!("Review of {}", review.phase),
+        Some(ReviewSubject::Permission { .. }) => format!("Permission for {}", review.phase),
+        Some(ReviewSubject::Question { .. }) => format!("Question of {}", review.phase),
+    }
+}
+
+/// Renders the request of an agent at work.
+fn request(review: &Review) -> Markup {
+    let text = |text: &str| harmless(text.as_bytes());
+    html! {
+        @match &review.subject {
+            None => {}
+            Some(ReviewSubject::Permission { agent, title, tool, paths, details }) => {
+                section.card aria-labelledby="request-title" {
+                    h2 #request-title { (text(title)) }
+                    p { strong { (text(agent)) } " asks for permission: " (text(tool)) }
+                    @if !paths.is_empty() { ul { @for path in paths { li { code { (text(path)) } } } } }
+                    @if let Some(details) = details {
+                        pre tabindex="0" role="region" aria-label="Details" { (text(details)) }
+                    }
+                }
+            }
+            Some(ReviewSubject::Question { agent, text: question }) => {
+                section.card aria-labelledby="request-title" {
+                    h2 #request-title { (text(agent)) " asks" }
+                    pre tabindex="0" role="region" aria-label="Question" { (text(question)) }
+                }
+            }
+        }
+    }
+}
+
 /// Renders the state of a review.
 fn standing(review: &Review) -> Markup {
     html! {
@@ -334,7 +375,7 @@ fn standing(review: &Review) -> Markup {
             (state(review))
             @if let Some(title) = &review.title { span { (harmless(title.as_bytes())) } }
             span { (review.team) }
-            span { "evaluation " (review.iteration) " of " (review.max_iterations) }
+            @if review.subject.is_none() { span { "evaluation " (review.iteration) " of " (review.max_iterations) } }
             span { "asked " (ago(review.created)) }
             @if review.is_pending() {
                 span { "waits for " (review.waits_for().join(", ")) }

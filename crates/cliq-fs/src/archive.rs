@@ -34,6 +34,7 @@ pub fn archive_run(dir: &CliqDir, name: &str) -> Result<(), FsError> {
         "messages",
         "transcripts",
         "conversations",
+        "asks",
         "files",
         "channels",
         "orchestrator.log",

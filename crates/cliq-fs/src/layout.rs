@@ -253,6 +253,12 @@ impl CliqDir {
         self.root.join("conversations")
     }
 
+    /// Directory of the requests of agents at work to people (docs/agents.md).
+    #[must_use]
+    pub fn asks(&self) -> Utf8PathBuf {
+        self.root.join("asks")
+    }
+
     /// Record of the conversation in the transcript with these numbers.
     #[must_use]
     pub fn conversation(&self, phase: &PhaseName, activation: u32) -> Utf8PathBuf {

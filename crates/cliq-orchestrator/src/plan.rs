@@ -281,6 +281,14 @@ impl RunPlan {
         }
     }
 
+    /// Command with which an agent at work asks people, as a JSON array. `None` if the run has no agent of human gates.
+    pub(crate) fn people(&self) -> Option<String> {
+        let command = self.agents.get(REVIEW_AGENT)?;
+        let words: Vec<&str> =
+            [command.program.as_str()].into_iter().chain(command.args.iter().map(String::as_str)).collect();
+        serde_json::to_string(&words).ok()
+    }
+
     /// Models of the agents of its phases, by agent.
     pub(crate) fn agent_models(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut models = BTreeMap::<String, BTreeSet<String>>::new();

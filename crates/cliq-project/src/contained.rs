@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{SharedPath, read_limited};
 use cliq_protocol::PhaseKind;
-use cliq_settings::{GdriveSettings, Key, Settings};
+use cliq_settings::{AgentSettings, GdriveSettings, Key, Settings};
+use cliq_workflow::Phase;
 
 use crate::host::GUARD_INPUTS;
 use crate::{Host, Project, ProjectError};
@@ -68,14 +69,26 @@ impl Project {
     /// No team is assembled, or it has errors.
     #[doc(hidden)]
     pub fn asks_people(&self) -> Result<bool, ProjectError> {
+        let settings = self.settings()?;
         for (_, phase) in self.workflow()?.phases() {
-            let is_asking = phase.kind == PhaseKind::HumanGate || phase.agent.as_deref() == Some("hug");
+            let is_asking = phase.kind == PhaseKind::HumanGate
+                || phase.agent.as_deref() == Some("hug")
+                || self.may_ask(phase, &settings);
             let inner = self.team_phase(&phase.name);
             if is_asking || (phase.kind == PhaseKind::Team && inner.has_team() && inner.asks_people()?) {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether the agent of a phase asks people about permissions.
+    fn may_ask(&self, phase: &Phase, settings: &Settings) -> bool {
+        let of_agent = || {
+            let default = self.host().default_agent(settings);
+            AgentSettings::read(settings, phase.agent.as_ref().or(default.as_ref())?).permissions
+        };
+        phase.permissions.clone().or_else(of_agent).is_some_and(|permissions| permissions.may_ask())
     }
 
     /// The directory with the links of reviews, which is made where it is missing.

@@ -228,6 +228,7 @@ impl RunSandbox {
                     "signals",
                     "transcripts",
                     "conversations",
+                    "asks",
                     "settings.json",
                     "lock",
                     "parking",

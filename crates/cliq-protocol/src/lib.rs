@@ -35,6 +35,7 @@ mod reviewers;
 mod sandbox;
 mod steering;
 mod stream;
+mod subject;
 mod time;
 mod tools;
 mod transcript;
@@ -71,6 +72,7 @@ pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
 pub use sandbox::{HostPattern, Network, Profile, Sandbox};
 pub use steering::{MAX_STEERING_MESSAGES, MAX_STEERING_TEXT, NewSteering, SteeringError, SteeringMessage};
 pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
+pub use subject::{AskAnswer, AskDispatch, AskFile, AskRecord, AskState, PEOPLE_VARIABLE, ReviewSubject};
 pub use time::{Timestamp, TimestampError, WireTime};
 pub use tools::{AgentTools, MCP_SEPARATOR, TOOL_NAMES};
 pub use transcript::{

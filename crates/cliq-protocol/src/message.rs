@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::{
-    AgentTools, Budget, CommandResult, ConversationMode, DecodeError, DispatchType, HistoryEntry,
-    McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId, SteeringMessage,
-    VERSION,
+    AgentTools, AskDispatch, Budget, CommandResult, ConversationMode, DecodeError, DispatchType,
+    HistoryEntry, McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId,
+    SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -204,6 +204,9 @@ pub struct GateDispatch {
     /// The `review` block of a human gate, with its templates replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Value>,
+    /// Request of an agent at work that a person answers. Only in messages of such an agent to the agent of human gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskDispatch>,
 }
 
 /// Data for a sub-team.

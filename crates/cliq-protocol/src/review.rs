@@ -119,6 +119,10 @@ pub struct WaitingReview {
     pub route_targets: Vec<PhaseName>,
     /// Form for the reviewer.
     pub inputs: Form,
+    /// Request of an agent at work, in a sentence. Absent for the review of a human gate.
+    pub asks: Option<String>,
+    /// Outcome of that request, once it has one.
+    pub answer: Option<String>,
 }
 
 impl WaitingReview {
@@ -150,6 +154,8 @@ impl WaitingReview {
                 None => Form::default(),
                 Some(value) => Form::from_value(value, "review.inputs")?,
             },
+            asks: fields.optional_text("asks")?,
+            answer: fields.optional_text("answer")?,
         })
     }
 
@@ -172,6 +178,12 @@ impl WaitingReview {
         }
         if !self.inputs.is_empty() {
             value["inputs"] = self.inputs.to_value();
+        }
+        if let Some(asks) = &self.asks {
+            value["asks"] = json!(asks);
+        }
+        if let Some(answer) = &self.answer {
+            value["answer"] = json!(answer);
         }
         value
     }

@@ -109,12 +109,14 @@ fn waiting() -> impl Strategy<Value = WaitingReview> {
     ];
     (".*", vec(".*", 0..3), times, option::of(".*"), vec(phase_name(), 0..3), form).prop_map(
         |(id, reviewers, (since, until), page, route_targets, inputs)| WaitingReview {
-            id,
             reviewers,
             since,
             due: page.as_ref().map(|_| until.clone()),
             until,
             others: page.iter().cloned().collect(),
+            asks: page.clone(),
+            answer: page.as_ref().map(|_| id.clone()),
+            id,
             page,
             route_targets,
             inputs,

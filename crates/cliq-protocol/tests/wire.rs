@@ -124,6 +124,8 @@ fn written_formats_are_pinned() {
         page: Some("http://localhost:4100/reviews/0123456789abcdef0123456789abcdef".into()),
         route_targets: vec![name("developer")],
         inputs: Form::from_value(json!([{"name": "version", "required": true}]), "inputs").unwrap(),
+        asks: Some("claude-agent asks for permission: execute: cargo test".into()),
+        answer: Some("ann allowed it once".into()),
     };
     let bodies = [
         ChannelBody::Ok,

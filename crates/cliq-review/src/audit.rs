@@ -176,10 +176,13 @@ fn quoted(out: &mut String, words: &str) {
 }
 
 fn markdown(review: &Review, content: &Content) -> String {
-    let mut out = format!(
-        "# Review of {}, evaluation {} of {}\n\n",
-        review.phase, review.iteration, review.max_iterations
-    );
+    let mut out = match &review.subject {
+        None => format!(
+            "# Review of {}, evaluation {} of {}\n\n",
+            review.phase, review.iteration, review.max_iterations
+        ),
+        Some(subject) => format!("# Request of {}\n\n{}\n\n", review.phase, inline(&subject.sentence())),
+    };
     let _ = writeln!(
         out,
         "- team: {}\n- run: {}\n- review: {}",

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cliq_protocol::{
-    Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, Reviewers, RunId, TeamName, Verdict,
-    WaitingReview,
+    AskAnswer, Form, Object, Outcome as GateOutcome, PhaseName, ReviewSpec, ReviewSubject, Reviewers, RunId,
+    TeamName, Verdict, WaitingReview,
 };
 use serde::{Deserialize, Serialize};
 
@@ -200,6 +200,9 @@ pub struct Review {
     /// Form for the reviewers.
     #[serde(default, skip_serializing_if = "Form::is_empty")]
     pub form: Form,
+    /// Request of an agent at work, if the review is about one and not of a human gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<ReviewSubject>,
     /// When it was made.
     pub created: Timestamp,
     /// When it expires.
@@ -285,6 +288,7 @@ impl Review {
             reviewers: new.reviewers,
             route_targets: new.route_targets,
             form: new.spec.inputs,
+            subject: None,
             created: new.now,
             deadline: new.now.after(new.spec.timeout),
             remind_every: new.spec.remind_every.map(|every| every.as_secs()),
@@ -304,10 +308,41 @@ impl Review {
         review
     }
 
-    /// Returns the unique key of the review: run, phase, evaluation, attempt.
+    /// Makes the review one about a request of an agent at work. Its `evaluation` is then the number of the request.
+    #[must_use]
+    pub fn about(self, subject: ReviewSubject) -> Self {
+        Self { subject: Some(subject), ..self }
+    }
+
+    /// Returns the unique key of the review: run, phase, evaluation or number of the request, attempt.
     #[must_use]
     pub fn key(&self) -> String {
-        format!("{}/{}/{}/{}", self.run_id, self.phase, self.evaluation, self.attempt)
+        let Self { run_id, phase, evaluation, attempt, subject, .. } = self;
+        let ask = if subject.is_some() { "ask-" } else { "" };
+        format!("{run_id}/{phase}/{ask}{evaluation}/{attempt}")
+    }
+
+    /// Outcome of the request of an agent at work. `None` while it is pending, and for the review of a human gate.
+    #[must_use]
+    pub fn ask_answer(&self) -> Option<AskAnswer> {
+        self.subject.as_ref()?;
+        let last = self.answers.last();
+        let by = last.map(AcceptedAnswer::by).unwrap_or_default();
+        let reason = last.and_then(|last| last.answer.reason.clone());
+        Some(match &self.state {
+            ReviewState::Pending => return None,
+            ReviewState::Decided { outcome: Outcome::Approved, .. } => {
+                let all: Vec<String> = self.answers.iter().map(AcceptedAnswer::by).collect();
+                AskAnswer::Approved { by: all.join(" and "), reason, inputs: self.inputs() }
+            }
+            ReviewState::Decided {
+                outcome: Outcome::ChangesRequested { .. } | Outcome::Rejected, ..
+            } => AskAnswer::Rejected { by, reason },
+            ReviewState::Expired { .. } => AskAnswer::Expired {
+                reason: format!("{} did not answer until {}", self.reviewers, self.deadline),
+            },
+            ReviewState::Cancelled { reason, .. } => AskAnswer::Withdrawn { reason: reason.clone() },
+        })
     }
 
     /// Whether it waits.
@@ -462,6 +497,8 @@ impl Review {
             page,
             route_targets: self.route_targets.clone(),
             inputs: self.form.clone(),
+            asks: self.subject.as_ref().map(ReviewSubject::sentence),
+            answer: self.subject.as_ref().and_then(|subject| Some(self.ask_answer()?.sentence(subject))),
         }
     }
 

@@ -9,9 +9,9 @@ use std::ops::Deref;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, read_handoff, read_if_exists, write_handoff, write_handoffs};
 use cliq_protocol::{
-    AgentMessage, Body, CommandResult, Envelope, EnvelopeType, FieldError, GateData, GateDispatch,
-    HistoryEntry, NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo, PhaseName,
-    ReviewSpec, RunId, TeamDispatch, Usage, Verdict,
+    AgentMessage, AskAnswer, AskDispatch, Body, CommandResult, Envelope, EnvelopeType, FieldError, GateData,
+    GateDispatch, HistoryEntry, NotifyDetails, NotifyRequest, Object, Outcome, PhaseDispatch, PhaseInfo,
+    PhaseName, ReviewSpec, RunId, TeamDispatch, Usage, Verdict,
 };
 use serde_json::Value;
 
@@ -356,6 +356,17 @@ impl GateContext {
         let block = gate.and_then(|gate| gate.review.clone()).unwrap_or_default();
         let evaluation = gate.and_then(|gate| gate.evaluation).unwrap_or_else(|| self.iteration());
         Ok((ReviewSpec::from_value(block)?, evaluation))
+    }
+
+    /// Request of an agent at work, if the message is about one and not about a verdict.
+    #[must_use]
+    pub fn ask(&self) -> Option<&AskDispatch> {
+        self.gate().and_then(|gate| gate.ask.as_ref())
+    }
+
+    /// Answers the request of an agent at work. Return it from the handler.
+    pub fn answer_ask(&self, answer: &AskAnswer) -> Completion {
+        Completion::new(Some(serde_json::json!({ "ask": answer })))
     }
 
     /// PASS. The verdict goes to every phase that waits for the gate.

@@ -180,17 +180,8 @@ fn read_tools(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Age
 fn read_permissions(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Permissions> {
     let node = record.node("permissions")?;
     let entries = record.texts("permissions");
-    let checked = |permissions: Permissions, problems: &mut Vec<Diagnostic>| {
-        if permissions.may_ask() {
-            let message = "this version of cliq cannot ask people about permissions".to_owned();
-            let help = "`allow`, `edits`, `deny` and kinds without `=ask` need nobody";
-            problems.push(Diagnostic::error("permissions-ask", node.span, message, help));
-        }
-        permissions
-    };
     if node.scalar().is_some() {
-        let permissions = Permissions::parse(&entries.first()?.value).ok()?;
-        return Some(checked(permissions, problems));
+        return Permissions::parse(&entries.first()?.value).ok();
     }
     let unknown = |entry: &&Located<String>| Permissions::of_entries([entry.value.as_str()]).is_err();
     for entry in entries.iter().filter(unknown) {
@@ -202,8 +193,7 @@ fn read_permissions(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Opti
         );
         problems.push(Diagnostic::error("unknown-tool-kind", entry.span, message, help));
     }
-    let permissions = Permissions::of_entries(entries.iter().map(|entry| entry.value.as_str())).ok()?;
-    Some(checked(permissions, problems))
+    Permissions::of_entries(entries.iter().map(|entry| entry.value.as_str())).ok()
 }
 
 /// An MCP server: a program or a URL.

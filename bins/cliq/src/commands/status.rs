@@ -91,7 +91,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let waiting =
             row.phase.review.as_ref().filter(|_| matches!(state, RunState::Running | RunState::Waiting));
         // The phase around a team's has it too.
-        let Some(review) = waiting.filter(|_| row.phase.kind == PhaseKind::HumanGate) else { continue };
+        let Some(review) = waiting.filter(|_| row.phase.kind != PhaseKind::Team) else { continue };
         let lines = if state == RunState::Waiting {
             reviews::parked_line(review)
         } else {

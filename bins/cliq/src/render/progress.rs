@@ -158,7 +158,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         | RunEvent::Draining { .. }
         | RunEvent::SteeringReceived { .. }
         | RunEvent::CancelRequested { .. } => marked(YELLOW, "!"),
-        RunEvent::ReviewWaits { phase, review, .. } if with_links => {
+        RunEvent::ReviewWaits { phase, review, .. } if with_links && !review.reviewers.is_empty() => {
             let home = crate::project::host().home;
             let lines = reviews::lines(home.as_deref(), review).join("\n    ");
             format!("{} {phase}: {lines}", paint(YELLOW, "◆"))

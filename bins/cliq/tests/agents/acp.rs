@@ -8,13 +8,13 @@ use serde_json::Value;
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/acp/persistent.py");
 
-struct World {
-    env: Env,
-    state: PathBuf,
+pub(super) struct World {
+    pub(super) env: Env,
+    pub(super) state: PathBuf,
 }
 
 /// A project whose phases are done by the fixture, or `None` without Python.
-fn world(workflow: &str, options: &[&str], settings: &[(&str, &str)]) -> Option<World> {
+pub(super) fn world(workflow: &str, options: &[&str], settings: &[(&str, &str)]) -> Option<World> {
     if !has_program("python3") {
         return None;
     }
@@ -33,22 +33,22 @@ fn world(workflow: &str, options: &[&str], settings: &[(&str, &str)]) -> Option<
 }
 
 impl World {
-    fn run(&self) -> CommandOutput {
+    pub(super) fn run(&self) -> CommandOutput {
         self.env.cliq(["run", "--headless"])
     }
 
-    fn transcript(&self, name: &str) -> Vec<Value> {
+    pub(super) fn transcript(&self, name: &str) -> Vec<Value> {
         let text = self.env.read(&format!(".cliq/transcripts/{name}.jsonl"));
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Prompts of a conversation of the agent.
-    fn prompts(&self, session: &str) -> Vec<String> {
+    pub(super) fn prompts(&self, session: &str) -> Vec<String> {
         let text = fs::read_to_string(self.state.join(format!("{session}.json"))).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    fn wait_for_turn(&self) {
+    pub(super) fn wait_for_turn(&self) {
         self.env.wait_for("the agent works", || {
             let log = self.env.path(".cliq/logs/work.1.log");
             fs::read_to_string(log).is_ok_and(|log| log.contains("I look at it."))
@@ -56,11 +56,11 @@ impl World {
     }
 }
 
-fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == kind).collect()
 }
 
-const WORK: &str = "workflow:
+pub(super) const WORK: &str = "workflow:
   phases:
     - {name: work, type: standard, agent: mine}
     - {name: check, type: exec, depends_on: [work], commands: [{name: turn, run: 'test \"$(handoff.work.turn)\" = 1'}]}

@@ -2,3 +2,4 @@
 
 mod acp;
 mod named;
+mod permissions;

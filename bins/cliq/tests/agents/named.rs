@@ -93,16 +93,9 @@ fn permissions_are_checked_with_the_team() {
         env.team(&phases, &[]);
         env.cliq(["team", "validate", "../team"])
     };
-    for value in ["allow", "edits", "deny", "[read, edit, search, execute=deny]"] {
+    for value in ["allow", "edits", "ask", "deny", "[read, edit, search=ask, execute=deny]"] {
         validate(value).expect(0);
     }
-    validate("ask").expect(2).says("cannot ask people about permissions");
-    validate("[read, execute=ask]").expect(2).says("cannot ask people about permissions");
     validate("[write]").expect(2).says("`write` is not a kind of tool call with a rule");
     validate("maybe").expect(2).says("permissions");
-    env.cliq(["settings", "set", "-g", "agents.gemini.kind", "acp"]).expect(0);
-    env.cliq(["settings", "set", "-g", "agents.gemini.permissions", "ask"]).expect(0);
-    env.cliq(["agent", "list"])
-        .expect(0)
-        .says("`agents.gemini.permissions`: this version of cliq cannot ask people");
 }

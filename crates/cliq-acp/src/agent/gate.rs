@@ -34,6 +34,8 @@ pub struct Gate {
     pub form: Form,
     /// Sentence about other ways to answer.
     pub hint: String,
+    /// Names of the options that approve and reject.
+    pub choices: (String, String),
 }
 
 impl Gate {
@@ -42,7 +44,14 @@ impl Gate {
     pub fn new(id: impl Into<String>, tool_call: impl Into<String>, title: impl Into<String>) -> Self {
         let (id, tool_call, title) = (id.into(), tool_call.into(), title.into());
         let (content, targets, form) = (Vec::new(), Vec::new(), Form::default());
-        Self { id, tool_call, title, content, targets, form, hint: String::new() }
+        let choices = ("Approve".to_owned(), "Reject: the run ends".to_owned());
+        Self { id, tool_call, title, content, targets, form, hint: String::new(), choices }
+    }
+
+    /// Sets the names of the options that approve and reject.
+    #[must_use]
+    pub fn with_choices(self, approve: impl Into<String>, reject: impl Into<String>) -> Self {
+        Self { choices: (approve.into(), reject.into()), ..self }
     }
 
     /// Sets the content of the tool call and the sentence about other ways to answer.
@@ -66,12 +75,12 @@ impl Gate {
     /// Returns the parameters of `session/request_permission`.
     pub(super) fn permission(&self, session: &str) -> RequestPermissionRequest {
         let option = |id: &str, name: &str, kind| PermissionOption::new(id.to_owned(), name, kind);
-        let mut options = vec![option(APPROVE, "Approve", PermissionOptionKind::AllowOnce)];
+        let mut options = vec![option(APPROVE, &self.choices.0, PermissionOptionKind::AllowOnce)];
         options.extend(self.targets.iter().map(|target| {
             let name = format!("Request changes by {target}");
             option(&format!("{CHANGES}{target}"), &name, PermissionOptionKind::RejectOnce)
         }));
-        options.push(option(REJECT, "Reject: the run ends", PermissionOptionKind::RejectOnce));
+        options.push(option(REJECT, &self.choices.1, PermissionOptionKind::RejectOnce));
         let fields = ToolCallUpdateFields::new().title(self.title.clone()).content(self.content.clone());
         let call = ToolCallUpdate::new(self.tool_call.clone(), fields);
         RequestPermissionRequest::new(session.to_owned(), call, options)

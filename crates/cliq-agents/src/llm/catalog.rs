@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use cliq_protocol::Permissions;
 use cliq_settings::{AgentKind, AgentSettings, Environment, Secret, Settings, Source};
 
 use super::kinds::{ACP, ApiKind, BUILT_IN, Facts, KINDS, Transport};
@@ -230,12 +229,6 @@ impl ModelAgent {
     fn usable_program(&self, settings: &Settings, environment: &Environment) -> Usable {
         let own = self.settings(settings);
         if self.transport() == Transport::Acp {
-            if own.permissions.as_ref().is_some_and(Permissions::may_ask) {
-                return Usable::No(format!(
-                    "`{}`: this version of cliq cannot ask people about permissions; `allow`, `edits` and `deny` need nobody",
-                    self.setting("permissions")
-                ));
-            }
             if let Some(unknown) = own.preset.as_deref().filter(|name| Preset::find(name).is_none()) {
                 let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
                 return Usable::No(format!(

@@ -175,7 +175,7 @@ pub(crate) fn opening(ctx: &PhaseContext, steering: &[SteeringMessage]) -> Resul
 }
 
 /// Digest of a part, which tells whether it has changed.
-fn digest(part: &str) -> String {
+pub(crate) fn digest(part: &str) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, part.as_bytes()).simple().to_string()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_protocol::{FormField, FormFieldType, Object, PhaseName};
+use cliq_protocol::{FormField, FormFieldType, Object, PhaseName, ReviewSubject};
 use cliq_review::{Answer, Choice, Review, Via};
 use maud::{Markup, html};
 
@@ -56,6 +56,7 @@ pub(super) fn form(
         Answering::Own(name) => review.answers.iter().any(|a| a.answer.reviewer == *name),
         Answering::For(_) | Answering::ReadOnly => false,
     };
+    let (approve, reject) = review.subject.as_ref().map_or(("Approve", "Reject"), ReviewSubject::choices);
     let disabled = !review.is_pending() || answered || matches!(answering, Answering::ReadOnly);
     html! {
         section #decision.card aria-labelledby="decision-title" {
@@ -66,7 +67,10 @@ pub(super) fn form(
                     legend.hidden { "Your answer" }
                     @for field in review.form.fields() { (input(field, value(&format!("{INPUT}{}", field.name)))) }
                     label for="reason" { "What you want to say" }
-                    p.hint #reason-about { "Needed for a request for changes: the phase gets these words." }
+                    p.hint #reason-about {
+                        @if review.subject.is_some() { "The agent gets these words." }
+                        @else { "Needed for a request for changes: the phase gets these words." }
+                    }
                     textarea #reason name="reason" rows="5" maxlength="60000" aria-describedby="reason-about" { (value("reason")) }
                     @if !review.route_targets.is_empty() {
                         label for="to" { "Who makes the changes" }
@@ -75,15 +79,30 @@ pub(super) fn form(
                         }
                     }
                     div.actions {
-                        button.primary type="submit" name="verdict" value="approve" { "Approve" }
+                        button.primary type="submit" name="verdict" value="approve" { (approve) }
                         @if !review.route_targets.is_empty() {
                             button type="submit" name="verdict" value="request-changes" formnovalidate { "Request changes" }
                         }
-                        button.danger type="submit" name="verdict" value="reject" formnovalidate { "Reject" }
+                        button.danger type="submit" name="verdict" value="reject" formnovalidate { (reject) }
                     }
-                    p.hint { "Approve: the run goes on. Request changes: the phase you choose works again, and you are asked again. Reject: the run stops." }
+                    p.hint { (consequences(review)) }
                 }
             }
+        }
+    }
+}
+
+/// Returns the consequences of the choices.
+fn consequences(review: &Review) -> &'static str {
+    match &review.subject {
+        None => {
+            "Approve: the run goes on. Request changes: the phase you choose works again, and you are asked again. Reject: the run stops."
+        }
+        Some(ReviewSubject::Permission { .. }) => {
+            "Allow once: the agent does it, and asks again the next time. Refuse: the agent goes on without it."
+        }
+        Some(ReviewSubject::Question { .. }) => {
+            "Answer: the agent gets the values. Decline: the agent goes on without an answer."
         }
     }
 }

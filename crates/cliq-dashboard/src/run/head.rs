@@ -138,7 +138,10 @@ fn sentence(summary: &RunSummary, phases: &Value) -> String {
         let reviewers: Vec<&str> =
             phase["review"]["reviewers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let since = text(phase, "name");
-        return format!("{since} waits for a review by {}.", reviewers.join(", "));
+        return match phase["review"]["asks"].as_str() {
+            Some(asks) => format!("{since} asks {}: {asks}.", reviewers.join(", ")),
+            None => format!("{since} waits for a review by {}.", reviewers.join(", ")),
+        };
     }
     match summary.state {
         RunState::Queued => "It waits for a free place.".to_owned(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, SignalTail, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PhaseName, Usage,
-    WaitingReview, WireTime,
+    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PEOPLE_VARIABLE, PhaseName,
+    Usage, WaitingReview, WireTime,
 };
 use cliq_workflow::FailureCause;
 use tokio::sync::watch;
@@ -98,11 +98,19 @@ pub(super) struct Follower {
     review: Option<WaitingReview>,
     /// Time before which the agent has nothing to do, with other reviews that end its wait.
     idle: Option<(WireTime, Vec<String>)>,
+    /// Time from which on people are asked by the agent at work. The time of the agent stands still meanwhile.
+    asks_since: Option<Instant>,
 }
 
 impl Follower {
     pub(super) fn new(file: &camino::Utf8Path) -> Self {
-        Self { tail: SignalTail::new(file), order: ChannelOrder::new(), review: None, idle: None }
+        Self {
+            tail: SignalTail::new(file),
+            order: ChannelOrder::new(),
+            review: None,
+            idle: None,
+            asks_since: None,
+        }
     }
 
     /// Reads what is new. Gives the terminal message once it has come; passes the rest to `each`, and what has no
@@ -144,9 +152,17 @@ impl AgentRun {
     pub(super) async fn run(mut self) {
         let signal_file = self.message.dispatch.signal_file().clone();
         let waker = self.shared.wakers.register(&signal_file);
-        self.shared.checkpoint(&self.phase, self.iteration, false).await;
+        // An agent that waited for people when the run was parked goes on with the same activation.
+        let is_woken = self.shared.dir().transcript(&self.phase, self.iteration).exists();
+        if !is_woken {
+            self.shared.checkpoint(&self.phase, self.iteration, false).await;
+        }
         self.add_changed_files().await;
-        let started = match self.shared.prepare_worktree(&self.phase, self.continues).await {
+        let started = match self
+            .shared
+            .prepare_worktree(&self.phase, self.continues.or(is_woken.then_some(self.iteration)))
+            .await
+        {
             Ok(()) => self.start(&signal_file).await,
             Err(reason) => Err(RunEvent::WorkFailed {
                 phase: self.phase.clone(),
@@ -243,6 +259,9 @@ impl AgentRun {
         };
         let mut env = self.shared.environment(self.phase.as_str());
         env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
+        if let Some(people) = self.shared.plan.people().filter(|_| command.uses_model) {
+            env.insert(PEOPLE_VARIABLE.to_owned(), people);
+        }
         let job = Job {
             title: self.phase.to_string(),
             program: command.program.to_string(),
@@ -293,6 +312,7 @@ impl AgentRun {
         let mut end = self.end.clone();
         loop {
             let mut is_due = false;
+            let asked_since = follower.asks_since;
             let mut exit = tokio::select! {
                 () = waker.notified() => None,
                 _ = poll.tick() => None,
@@ -307,6 +327,13 @@ impl AgentRun {
                     return Err(Failure { limited, ..Failure::from(reason) });
                 }
             };
+            if let Some(since) = asked_since {
+                // People take the time that they need: only the time in which the agent can work counts.
+                let now = Instant::now();
+                deadline.extend(now.saturating_duration_since(since));
+                follower.asks_since = Some(now);
+                is_due &= deadline.due() <= now;
+            }
             if is_due {
                 exit = tokio::time::timeout(NOTICE, process.wait()).await.ok();
                 match deadline.expired(Instant::now(), exit.is_some()) {
@@ -390,6 +417,10 @@ impl AgentRun {
     fn review_waits(&self, follower: &mut Follower, mut review: WaitingReview) {
         let (due, others) = (review.due.take(), std::mem::take(&mut review.others));
         let (phase, id) = (self.phase.clone(), review.id.clone());
+        follower.asks_since = match review.asks.is_some() && !review.reviewers.is_empty() {
+            true => Some(follower.asks_since.unwrap_or_else(Instant::now)),
+            false => None,
+        };
         if follower.review.as_ref() != Some(&review) {
             follower.review = Some(review.clone());
             let iteration = self.iteration;

@@ -44,6 +44,11 @@ impl Deadline {
         self.due
     }
 
+    /// Postpones the deadline.
+    pub(super) fn extend(&mut self, time: Duration) {
+        self.due += time;
+    }
+
     /// Decides when the timer has expired, at `now`.
     pub(super) fn expired(&mut self, now: Instant, has_ended: bool) -> TimeoutDecision {
         if has_ended {

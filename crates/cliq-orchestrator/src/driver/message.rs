@@ -64,6 +64,7 @@ pub(super) fn gate_dispatch(
         rejected,
         evaluation,
         review,
+        ask: None,
     }
 }
 

@@ -38,7 +38,7 @@ impl Pipeline {
             }
             // People may take days, and a review waits for them without the run.
             for id in running {
-                if !self.interrupted && self.waits_for_person(id) && self.ledger.end(id) {
+                if !self.interrupted && self.waits_for_people(id) && self.ledger.end(id) {
                     let reason =
                         "the run ends; its review stays open, and `cliq run --resume` goes on with it"
                             .to_owned();

@@ -1,5 +1,6 @@
 //! Waiting runs: nothing works, and the next event is a person's answer or a point in time (docs/decisions/0033-waiting-is-a-state.md).
 
+use cliq_gate::GateState;
 use cliq_protocol::PhaseKind;
 use cliq_workflow::PhaseId;
 
@@ -72,11 +73,22 @@ impl Pipeline {
         counts.working - counts.exempt
     }
 
-    /// Whether a phase that works can wait: its agent can be ended and asked again without a loss. That is so for a human gate whose
-    /// commands have run, and for a team phase, whose run parks.
+    /// Whether a phase that works can wait: its agent can be ended and asked again without a loss. That is so for a gate whose commands have
+    /// run, for a team phase, whose run parks, and for an agent at work that asks people and continues its conversation.
     fn can_wait(&self, phase: PhaseId) -> bool {
+        let judges = self.gate(phase).is_none_or(|gate| *gate.state() == GateState::Judging);
+        let has_agent = match self.workflow.phase(phase).kind {
+            PhaseKind::Standard | PhaseKind::Gate | PhaseKind::HumanGate | PhaseKind::Team => true,
+            PhaseKind::Exec | PhaseKind::Pull | PhaseKind::Push => false,
+        };
+        has_agent && judges && self.is_working(phase)
+    }
+
+    /// Whether the agent of a phase waits for people, who may take days: that of a human gate, or one that asks.
+    pub(super) fn waits_for_people(&self, phase: PhaseId) -> bool {
         let is_team = self.workflow.phase(phase).kind == PhaseKind::Team;
-        self.waits_for_person(phase) || is_team && self.is_working(phase)
+        let is_idle = matches!(self.state(phase), PhaseState::Working(Activity::Waits(_)));
+        self.waits_for_person(phase) || is_idle && !is_team
     }
 
     /// Records the wait of a phase. Phases that cannot wait keep their process.

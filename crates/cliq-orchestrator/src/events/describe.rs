@@ -53,8 +53,16 @@ impl RunEvent {
                 format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
-            Self::ReviewWaits { phase, review, .. } if review.reviewers.is_empty() => {
-                format!("{phase}: review {} is over", review.id)
+            Self::ReviewWaits { phase, review, .. } if review.reviewers.is_empty() => match &review.answer {
+                Some(answer) => format!("{phase}: {answer}"),
+                None => format!("{phase}: review {} is over", review.id),
+            },
+            Self::ReviewWaits { phase, review, .. } if review.asks.is_some() => {
+                let (asks, who) = (review.asks.as_deref().unwrap_or_default(), review.reviewers.join(", "));
+                format!(
+                    "{phase}: {asks} (waits for {who}, until {}; `cliq review show {}`)",
+                    review.until, review.id
+                )
             }
             Self::ReviewWaits { phase, review, .. } => {
                 let (who, until) = (review.reviewers.join(", "), &review.until);
@@ -67,7 +75,7 @@ impl RunEvent {
                 format!("{phase}: idle until an answer, or {due}")
             }
             Self::ReviewIdle { phase, due: None, .. } => {
-                format!("{phase}: the agent of the review works again")
+                format!("{phase}: the agent works again")
             }
             Self::UsageReported { phase, usage, .. } => {
                 let cost = usage.cost_usd.map(|cost| format!(", {cost:.4} USD")).unwrap_or_default();

@@ -77,11 +77,16 @@ impl PhaseView {
             RunEvent::Progress { message, .. } => self.message = Some(message.clone()),
             // In the team of the phase, a person has answered.
             RunEvent::ReviewWaits { review, .. } if review.reviewers.is_empty() => {
-                self.message = Some(format!("review {} is over", review.id));
+                let over = || format!("review {} is over", review.id);
+                self.message = Some(review.answer.clone().unwrap_or_else(over));
                 self.review = None;
             }
             RunEvent::ReviewWaits { review, .. } => {
-                self.message = Some(format!("waits for a review by {}", review.reviewers.join(", ")));
+                let who = review.reviewers.join(", ");
+                self.message = Some(match &review.asks {
+                    Some(asks) => format!("{asks} (waits for {who})"),
+                    None => format!("waits for a review by {who}"),
+                });
                 self.review = Some(review.clone());
             }
             RunEvent::PhaseSandboxed { sandbox, .. } => self.sandbox = Some(sandbox.clone()),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
-use cliq_protocol::{Object, ReviewSpec, TeamName};
+use cliq_protocol::{AskAnswer, Object, ReviewSpec, TeamName};
 use cliq_review::{
     Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
 };
@@ -128,6 +128,9 @@ impl<'a> Gate<'a> {
     }
 
     async fn run(&self, mut wakeups: Wakeups) -> Result<Completion, AnyError> {
+        if self.ctx.ask().is_some_and(|ask| ask.withdraw) {
+            return self.withdraw().await;
+        }
         let mut found = match self.find().await? {
             Some(found) => found,
             None => self.create().await?,
@@ -168,8 +171,8 @@ impl<'a> Gate<'a> {
 
     /// The review of this evaluation in a store.
     async fn listed(&self, reviews: &dyn Reviews) -> Result<Option<Review>, ReviewsError> {
-        let same =
-            |review: &Review| review.phase == self.ctx.phase().name && review.evaluation == self.evaluation;
+        let own = self.key("");
+        let same = |review: &Review| review.key().starts_with(&own);
         let filter =
             ReviewFilter { run_id: Some(self.ctx.run_id().clone()), limit: 1000, ..ReviewFilter::default() };
         Ok(reviews.list(&filter).await?.into_iter().filter(same).max_by_key(|review| review.attempt))
@@ -246,7 +249,8 @@ impl<'a> Gate<'a> {
 
     /// The key of the review of this evaluation, of an attempt.
     fn key(&self, attempt: impl std::fmt::Display) -> String {
-        format!("{}/{}/{}/{attempt}", self.ctx.run_id(), self.ctx.phase().name, self.evaluation)
+        let ask = if self.ctx.ask().is_some() { "ask-" } else { "" };
+        format!("{}/{}/{ask}{}/{attempt}", self.ctx.run_id(), self.ctx.phase().name, self.evaluation)
     }
 
     fn new_links(&self, server: Option<String>, attempt: u32) -> Result<KeptReview, AnyError> {
@@ -297,6 +301,10 @@ impl<'a> Gate<'a> {
             links: kept.hashes(),
             now: cliq_fs::now(),
         });
+        let review = match self.ctx.ask() {
+            Some(ask) => review.about(ask.subject.clone()),
+            None => review,
+        };
         let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
         Ok(ExistingReview { review, kept, reviews })
     }
@@ -321,6 +329,33 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// Cancels the review of a request that is not needed any more. An answer that came before counts.
+    async fn withdraw(&self) -> Result<Completion, AnyError> {
+        let nothing = AskAnswer::Withdrawn { reason: "the agent withdrew its request".to_owned() };
+        let Some(found) = self.existing().await? else { return Ok(self.ctx.answer_ask(&nothing)) };
+        let reason = "the agent withdrew its request".to_owned();
+        let event = Event::Cancel { reason };
+        let review = patiently(self.ctx, || found.reviews.apply(&found.review.id, event.clone())).await?;
+        self.record(&found, &review).await?;
+        found.kept.remove(&self.home);
+        Ok(self.ctx.answer_ask(&review.ask_answer().unwrap_or(nothing)))
+    }
+
+    /// The review of this request, whatever became of it. Makes none.
+    async fn existing(&self) -> Result<Option<ExistingReview>, AnyError> {
+        let own = self.key("");
+        for kept in super::kept_reviews(&self.home) {
+            if kept.key.starts_with(&own) {
+                let reviews = self.reviews_of(&kept).await?;
+                let review = patiently(self.ctx, || reviews.get(&kept.id)).await?;
+                if let Some(review) = review {
+                    return Ok(Some(ExistingReview { review, kept, reviews }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     async fn record(&self, found: &ExistingReview, review: &Review) -> Result<(), AnyError> {
         if review.audit.is_some() {
             return Ok(());
@@ -336,6 +371,9 @@ impl<'a> Gate<'a> {
         self.record(found, &review).await?;
         found.kept.remove(&self.home);
         println(&review.ending().unwrap_or_default());
+        if let Some(answer) = review.ask_answer() {
+            return Ok(self.ctx.answer_ask(&answer));
+        }
         let Some(mut verdict) = review.verdict() else {
             return Err(format!("the review was {}", review.ending().unwrap_or_default()).into());
         };

@@ -184,6 +184,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
             mcp: std::collections::BTreeMap::new(),
             budget: cliq_protocol::Budget::default(),
             gate: (kind == Kind::Gate).then(|| GateDispatch {
+                ask: None,
                 iteration: 1,
                 max_iterations: 3,
                 checks: vec![CommandResult::new("tests", false), CommandResult::new("lint", true)],

@@ -14,14 +14,21 @@ pub(super) fn of(open: &OpenReview) -> Gate {
     let OpenReview { call, phase, review } = open;
     let short = review.id.get(..8).unwrap_or(&review.id);
     let who = review.reviewers.join(", ");
+    let asks = review.asks.as_ref().map(|asks| format!("{asks}\n\n")).unwrap_or_default();
     let text = format!(
-        "{phase} waits for {who}, until {}. `cliq review show {short} --full` shows checks, artifacts and changes; \
+        "{asks}{phase} waits for {who}, until {}. `cliq review show {short} --full` shows checks, artifacts and changes; \
          `cliq review open {short}` opens the page.",
         review.until
     );
     let hint = format!("`cliq review approve {short}`, `request-changes` or `reject` answers it.");
-    Gate::new(review.id.clone(), call.clone(), format!("Review of {phase}"))
-        .with_content(vec![text.into()], hint)
+    let title = match &review.asks {
+        Some(asks) => format!("{phase}: {asks}"),
+        None => format!("Review of {phase}"),
+    };
+    let gate = Gate::new(review.id.clone(), call.clone(), title);
+    // The agent of the phase goes on without what it is refused.
+    let gate = if review.asks.is_some() { gate.with_choices("Allow once", "Refuse") } else { gate };
+    gate.with_content(vec![text.into()], hint)
         .with_targets(review.route_targets.iter().map(ToString::to_string).collect())
         .with_form(review.inputs.clone())
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use cliq_fs::CliqDir;
 use cliq_project::internals::{RecordCheck, check_record, settled_notices};
-use cliq_protocol::{FormField, FormFieldType};
+use cliq_protocol::{FormField, FormFieldType, ReviewSubject};
 use cliq_review::{ArtifactView, Content, NoticeState, Review};
 use serde_json::json;
 
@@ -54,9 +54,38 @@ fn title(text: &str) -> Result<(), Failure> {
     Ok(ui::line(format!("\n{}", paint(BOLD, text)))?)
 }
 
+/// Prints the request of an agent at work.
+fn print_request(subject: &ReviewSubject) -> Result<(), Failure> {
+    title("request")?;
+    let (paths, text) = match subject {
+        ReviewSubject::Permission { title, tool, paths, details, .. } => {
+            ui::line(format!("  {tool}: {}", ui::plain(title)))?;
+            (paths.as_slice(), details.as_deref())
+        }
+        ReviewSubject::Question { text, .. } => (&[][..], Some(text.as_str())),
+    };
+    for path in paths {
+        ui::line(format!("  {}", ui::plain(path)))?;
+    }
+    for line in text.into_iter().flat_map(str::lines) {
+        ui::line(format!("    {}", ui::plain(line)))?;
+    }
+    Ok(())
+}
+
 fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> {
     let (iteration, max) = (review.iteration, review.max_iterations);
-    ui::line(format!("{} of {}, evaluation {iteration} of {max}", paint(BOLD, &review.phase), review.team))?;
+    match &review.subject {
+        None => ui::line(format!(
+            "{} of {}, evaluation {iteration} of {max}",
+            paint(BOLD, &review.phase),
+            review.team
+        ))?,
+        Some(subject) => {
+            ui::line(format!("{} of {}", paint(BOLD, &review.phase), review.team))?;
+            ui::line(paint(BOLD, ui::plain(&subject.sentence())))?;
+        }
+    }
     ui::line(paint(DIM, format!("review {}, run {}, in {}", review.id, review.run_id, review.project)))?;
     match review.ending() {
         Some(ending) => ui::line(format!("{} {}", paint(YELLOW, "over:"), ui::plain(&ending)))?,
@@ -81,6 +110,9 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
         }
     }
     ui::line(format!("reviewers: {}", review.reviewers))?;
+    if let Some(subject) = &review.subject {
+        print_request(subject)?;
+    }
     if let Some(brief) = &content.brief {
         title("what is reviewed")?;
         ui::line(ui::plain(brief.trim_end()))?;

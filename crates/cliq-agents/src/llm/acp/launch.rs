@@ -5,7 +5,7 @@ use std::process::Command;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_acp::client::{SessionRequest, UsageMeaning};
 use cliq_acp::schema::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerStdio};
-use cliq_protocol::{ConversationKind, ConversationPartner, Permissions};
+use cliq_protocol::{ConversationKind, ConversationPartner, PEOPLE_VARIABLE, Permissions};
 use cliq_sandbox::Wrapper;
 use cliq_sdk::PhaseContext;
 use cliq_settings::{Environment, McpServerSettings, Secret, Settings};
@@ -114,9 +114,6 @@ impl Launch {
         }
         let by_place = || if this.wrapper.is_some() { Permissions::Allow } else { Permissions::Edits };
         let permissions = ctx.phase().permissions.clone().or(own.permissions).unwrap_or_else(by_place);
-        if permissions.may_ask() {
-            return Err("this version of cliq cannot ask people about permissions; `allow`, `edits` and `deny` need nobody".into());
-        }
         this.permissions = permissions;
         this.mcp_servers = mcp_servers(settings, environment, ctx)?;
         Ok(this)
@@ -135,7 +132,7 @@ impl Launch {
     }
 
     /// Values that are never shown.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(in crate::llm) fn secrets(&self) -> Vec<String> {
         let values = self.env.iter().map(|(_, value)| value).chain(&self.known_key);
         values.map(|value| value.reveal().to_owned()).collect()
     }
@@ -156,7 +153,7 @@ impl Launch {
             }
             None => Command::new(&self.program),
         };
-        command.args(&self.args).current_dir(&self.workspace);
+        command.args(&self.args).current_dir(&self.workspace).env_remove(PEOPLE_VARIABLE);
         command.envs(self.env.iter().map(|(name, value)| (name, value.reveal())));
         Ok(command)
     }
@@ -171,7 +168,7 @@ impl Launch {
             mode: self.mode.clone(),
             options: Vec::new(),
             usage: self.usage,
-            answers_questions: false,
+            answers_questions: self.permissions.may_ask(),
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use cliq_acp::client::{
-    Anomaly, Host, OptionKind, Origin, PermissionDecision as Answer, PermissionReply, PermissionRequest,
-    SteerId, SteerOutcome, Update,
+    Anomaly, AskId, Host, OptionKind, Origin, PermissionDecision as Answer, PermissionReply,
+    PermissionRequest, QuestionReply, QuestionRequest, SteerId, SteerOutcome, Update,
 };
 use cliq_acp::schema::{ContentBlock, PlanEntryStatus, ToolCall, ToolCallContent, ToolCallStatus};
 use cliq_protocol::{PermissionDecision, PermissionRecord, ToolKind, ToolResult, TranscriptBody, shorten};
 use cliq_sdk::{SteeringMessage, Usage};
 
-use super::ask::PermissionAsker;
 use super::launch::Launch;
+use super::people::{Decided, People};
 use super::place::place;
 use super::policy::{Verdict, choose, verdict};
+use super::request::Request;
 use crate::llm::cli::Desk;
 use crate::llm::thoughts;
 
@@ -32,7 +33,7 @@ const NOTICES: [&str; 3] = ["Info:", "Warning:", "Error:"];
 pub(super) struct Listener<'d, 'a> {
     pub(super) desk: &'d mut Desk<'a>,
     launch: &'d Launch,
-    asker: &'d mut dyn PermissionAsker,
+    people: People,
     /// Calls of which a part is recorded.
     calls: BTreeMap<String, CallState>,
     /// Text since the last action.
@@ -79,13 +80,13 @@ impl<'d, 'a> Listener<'d, 'a> {
     pub(super) fn new(
         desk: &'d mut Desk<'a>,
         launch: &'d Launch,
-        asker: &'d mut dyn PermissionAsker,
+        people: People,
         prompt_bytes: usize,
     ) -> Self {
         Self {
             desk,
             launch,
-            asker,
+            people,
             calls: BTreeMap::new(),
             said: String::new(),
             before: String::new(),
@@ -104,6 +105,7 @@ impl<'d, 'a> Listener<'d, 'a> {
 
     /// Ends the turn.
     pub(super) fn finish(mut self) -> Said {
+        self.take_decided();
         self.end_thought();
         self.desk.recorder.flush();
         self.desk.display.finish();
@@ -136,6 +138,22 @@ impl<'d, 'a> Listener<'d, 'a> {
 
     fn record(&mut self, body: TranscriptBody) {
         self.desk.recorder.record(body);
+    }
+
+    /// Records what people have decided.
+    fn take_decided(&mut self) {
+        for decided in self.people.take_decided() {
+            self.end_thought();
+            match decided {
+                Decided::Permission(record) => {
+                    if record.decision != PermissionDecision::Allowed {
+                        self.refused = Some(record.title.clone());
+                    }
+                    self.record(TranscriptBody::Permission(record));
+                }
+                Decided::Question(text) => self.desk.recorder.notice(&text),
+            }
+        }
     }
 
     fn end_thought(&mut self) {
@@ -192,6 +210,7 @@ impl<'d, 'a> Listener<'d, 'a> {
         }
         if is_over && !state.has_result {
             state.has_result = true;
+            self.people.call_ended(&id);
             let text = shorten(&result_text(call), LONGEST_RESULT).into_owned();
             self.read += text.len() as u64;
             let is_error = call.status == ToolCallStatus::Failed;
@@ -212,6 +231,7 @@ impl Host for Listener<'_, '_> {
             Origin::Turn => {}
             Origin::Replay | Origin::Idle => return,
         }
+        self.take_decided();
         if !matches!(update, Update::Thought(_)) {
             self.end_thought();
         }
@@ -249,6 +269,7 @@ impl Host for Listener<'_, '_> {
     }
 
     fn permission(&mut self, request: &PermissionRequest, reply: PermissionReply) {
+        self.take_decided();
         self.end_thought();
         self.accept();
         let call = &request.call;
@@ -259,7 +280,20 @@ impl Host for Listener<'_, '_> {
         let (allow, reason) = match verdict(&self.launch.permissions, kind, &places) {
             Verdict::Allow(reason) => (true, reason),
             Verdict::Refuse(reason) => (false, reason),
-            Verdict::Ask => return self.asker.ask(request, reply),
+            Verdict::Ask => {
+                let what = title(call);
+                self.desk.display.act(&format!("asks people: {}: {what}", kind.as_str()));
+                let asked = Request::permission(&self.launch.name, call, &what, kind, &paths);
+                let record = PermissionRecord {
+                    id: call.tool_call_id.0.to_string(),
+                    title: what,
+                    kind: kind.as_str().to_owned(),
+                    paths,
+                    decision: PermissionDecision::Cancelled,
+                    reason: String::new(),
+                };
+                return self.people.permission(request.id, &asked, record, reply);
+            }
         };
         let offered: Vec<OptionKind> = request.options.iter().map(|option| option.kind).collect();
         let (_, decision) = choose(allow, &offered);
@@ -282,6 +316,24 @@ impl Host for Listener<'_, '_> {
             reason: reason.to_string(),
         }));
         reply.send(answer);
+    }
+
+    fn question(&mut self, question: &QuestionRequest, reply: QuestionReply) {
+        self.take_decided();
+        self.end_thought();
+        self.accept();
+        match Request::question(&self.launch.name, question) {
+            Some((asked, names)) => {
+                self.desk.display.act(&format!("asks people: {}", asked.subject.title()));
+                self.people.question(question.id, &asked, names, reply);
+            }
+            // The reply that is dropped declines.
+            None => self.desk.display.act("a question is declined: a person cannot fill in its form here"),
+        }
+    }
+
+    fn withdrawn(&mut self, id: AskId) {
+        self.people.withdrawn(id);
     }
 
     fn steered(&mut self, id: SteerId, outcome: &SteerOutcome) {
@@ -332,7 +384,7 @@ fn title(call: &ToolCall) -> String {
 }
 
 /// Text of the result of a call: its content, else its raw output.
-fn result_text(call: &ToolCall) -> String {
+pub(super) fn result_text(call: &ToolCall) -> String {
     let mut text = String::new();
     for part in &call.content {
         let piece = match part {

@@ -11,9 +11,9 @@ use cliq_protocol::{Limited, Origin, SentParts};
 use cliq_sdk::{LimitReached, PhaseContext, Steering, SteeringMessage, Usage};
 use tokio::runtime::{Builder, Runtime};
 
-use super::ask::Nobody;
 use super::launch::Launch;
 use super::listener::{Listener, Said};
+use super::people::{People, TurnEnd};
 use crate::AnyError;
 use crate::llm::meter::line;
 use crate::llm::presets::{AfterRefusal, ResumeFitness};
@@ -28,10 +28,14 @@ const NO_ANSWER: &str = "You ended your turn without an answer. Give your comple
 /// Interval at which the thread that waits for steering messages looks whether the turn has ended.
 const STEERING_POLL: Duration = Duration::from_millis(100);
 
+/// Time within which an end of this process is noticed after the end of a turn.
+const TERMINATION: Duration = Duration::from_millis(500);
+
 /// Agent that works on one activation.
 pub(crate) struct AcpWorker<'a> {
     runtime: Runtime,
     launch: Launch,
+    people: People,
     begun: Begun<'a>,
     session: Option<Session>,
     steering: Steering,
@@ -53,20 +57,32 @@ impl<'a> AcpWorker<'a> {
     /// Opens the conversation of an activation. The agent is started with the first question.
     pub(crate) fn open(
         launch: Launch,
+        people: People,
         ctx: &'a PhaseContext,
         render: Render<'_>,
         rejected: Option<&String>,
     ) -> Result<Self, AnyError> {
+        if launch.permissions.may_ask() && !people.can_be_asked() {
+            let why = format!(
+                "{} asks people about permissions, and nobody can be asked here; `permissions` with `allow`, `edits`, `deny` or kinds needs nobody (docs/agents.md)",
+                launch.name
+            );
+            return Err(why.into());
+        }
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut termination = Termination::new(&runtime);
+        // Before the next prompt is recorded: a process that ends while it waits has sent none.
+        settle(&runtime, &people, &mut termination)?;
         let partner = launch.partner();
         let begun = begin(ctx, partner, None, launch.model.as_deref(), render, rejected)?;
         let mut this = Self {
             next: begun.question.text.clone(),
             launch,
+            people,
             begun,
             session: None,
             waiting: Vec::new(),
-            termination: Termination::new(&runtime),
+            termination,
             runtime,
             // The prompt contains those of the dispatch message.
             steering: ctx.steering().live_only(),
@@ -80,6 +96,10 @@ impl<'a> AcpWorker<'a> {
             };
             // The conversation exists, and the prompt that was under way is not in it.
             this.next = render(&form)?.text;
+        }
+        let news = this.people.news();
+        if this.begun.is_unfinished && !news.is_empty() {
+            this.next = format!("{}{}", lines(&news), this.next);
         }
         for secret in this.launch.secrets() {
             this.begun.desk.display.hide(&secret);
@@ -116,8 +136,9 @@ impl<'a> AcpWorker<'a> {
                     );
                     return Err(self.fail(&why));
                 }
+                let words = lines(&self.people.take_words());
                 let question = format!(
-                    "You are not permitted to do this: {what}\n\nGo on without it, and give your complete answer, in the form that the task asks for."
+                    "You are not permitted to do this: {what}\n\n{words}Go on without it, and give your complete answer, in the form that the task asks for."
                 );
                 self.ask(question, Origin::Retry, Vec::new())?;
                 continue;
@@ -143,14 +164,19 @@ impl<'a> AcpWorker<'a> {
                     return Err(self.fail(&format!("{}: {}", self.launch.name, report.outcome)));
                 }
             };
-            let messages = self.messages()?;
-            if messages.is_empty() {
+            let (messages, words) = (self.messages()?, self.people.take_words());
+            if messages.is_empty() && words.is_empty() {
                 self.begun.desk.recorder.end(&answer)?;
                 self.begun.desk.record().answered()?;
                 return Ok(Ended::Answer(answer));
             }
             let ids = messages.iter().map(|message| message.id.clone()).collect();
-            self.ask(prompt::guidance(&messages), Origin::Steering, ids)?;
+            let guidance = if messages.is_empty() {
+                "Take this into account, and give your complete answer again, in the form that the task asks for.".to_owned()
+            } else {
+                prompt::guidance(&messages)
+            };
+            self.ask(format!("{}{guidance}", lines(&words)), Origin::Steering, ids)?;
         }
     }
 
@@ -240,8 +266,7 @@ impl<'a> AcpWorker<'a> {
                 .with_secrets(self.launch.secrets());
             let control = client.control();
             self.begun.desk.display.act(&format!("starting {}", self.launch.name));
-            let mut nobody = Nobody;
-            let mut listener = Listener::new(&mut self.begun.desk, &self.launch, &mut nobody, 0);
+            let mut listener = Listener::new(&mut self.begun.desk, &self.launch, self.people.clone(), 0);
             let termination = &mut self.termination;
             let started = self.runtime.block_on(async {
                 let start = client.start(&mut listener);
@@ -313,17 +338,23 @@ impl<'a> AcpWorker<'a> {
         self.begun.desk.recorder.ask(&text, self.begun.origin, self.begun.steering.clone());
         let (can_steer, control) = (session.agent().can_steer, session.control());
         let sent: Rc<RefCell<BTreeMap<SteerId, SteeringMessage>>> = Rc::default();
-        let mut nobody = Nobody;
-        let mut listener = Listener::new(&mut self.begun.desk, &self.launch, &mut nobody, text.len());
+        let people = self.people.clone();
+        let mut listener = Listener::new(&mut self.begun.desk, &self.launch, people.clone(), text.len());
         listener.sent = Rc::clone(&sent);
         let (steering, termination) = (&mut self.steering, &mut self.termination);
         let report = self.runtime.block_on(async {
+            let mut is_ending = false;
             let prompt = session.prompt(vec![ContentBlock::from(text)], &mut listener);
             tokio::pin!(prompt);
             loop {
                 tokio::select! {
                     report = &mut prompt => break report,
-                    () = termination.wait() => control.cancel(),
+                    () = termination.wait() => {
+                        // What is open stays open: the process that continues takes it up.
+                        is_ending = true;
+                        control.cancel();
+                    }
+                    () = people.due(), if !is_ending => drop(people.poll()),
                     () = tokio::time::sleep(STEERING_POLL), if can_steer => {
                         // An error is reported when the messages are read after the turn.
                         while steering.wait(Duration::ZERO) {
@@ -336,6 +367,26 @@ impl<'a> AcpWorker<'a> {
             }
         });
         let said = listener.finish();
+        // An agent that is asked to end with this process may be faster. Its request stays open then.
+        if !self.termination.has_come && self.people.is_asking() {
+            let termination = &mut self.termination;
+            let _ =
+                self.runtime.block_on(async { tokio::time::timeout(TERMINATION, termination.wait()).await });
+        }
+        let end = match &report.outcome {
+            _ if self.termination.has_come => TurnEnd::Terminated,
+            Outcome::Failed(_) => TurnEnd::Broken,
+            Outcome::Completed
+            | Outcome::Refused
+            | Outcome::MaxTokens
+            | Outcome::MaxTurnRequests
+            | Outcome::Cancelled
+            | Outcome::UnknownStopReason(_) => TurnEnd::Complete,
+        };
+        let asked = self.people.end_turn(end);
+        if !self.termination.has_come {
+            asked?;
+        }
         // A message that the model did not read for certain is sent again.
         let unread = sent.take().into_iter().filter(|(id, _)| said.steered.get(id) != Some(&true));
         self.waiting.extend(unread.map(|(_, message)| message));
@@ -377,8 +428,7 @@ impl<'a> AcpWorker<'a> {
     /// Ends the agent in order.
     fn end(&mut self) {
         let Some(session) = self.session.take() else { return };
-        let mut nobody = Nobody;
-        let mut listener = Listener::new(&mut self.begun.desk, &self.launch, &mut nobody, 0);
+        let mut listener = Listener::new(&mut self.begun.desk, &self.launch, self.people.clone(), 0);
         self.runtime.block_on(session.end(&mut listener));
     }
 }
@@ -387,6 +437,28 @@ impl Drop for AcpWorker<'_> {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Waits for the answer to a request that an earlier process of this work left open. The agent learns it with the next prompt.
+fn settle(runtime: &Runtime, people: &People, termination: &mut Termination) -> Result<(), AnyError> {
+    people.take_up();
+    runtime.block_on(async {
+        while people.poll() {
+            tokio::select! {
+                () = people.due() => {}
+                () = termination.wait() => break,
+            }
+        }
+    });
+    if termination.has_come {
+        Termination::end_process();
+    }
+    people.end_turn(TurnEnd::Broken)
+}
+
+/// Sentences, each followed by a blank line.
+fn lines(sentences: &[String]) -> String {
+    sentences.iter().map(|sentence| format!("{sentence}\n\n")).collect()
 }
 
 /// Whether an agent ended its turn because a permission was refused.

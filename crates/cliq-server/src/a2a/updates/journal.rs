@@ -77,6 +77,13 @@ pub(super) fn drafts(context: &TaskContext, event: &RunEvent, details: &TaskDeta
                 json!({"event": "on_escalate", "phase": phase, "reason": reason, "instance_id": instance});
             vec![UpdateDraft::working(format!("Pipeline escalated: {phase}: {reason}"), data)]
         }
+        // The phase goes on.
+        RunEvent::ReviewWaits { phase, review, .. } if review.reviewers.is_empty() => {
+            let over = || format!("review {} is over", review.id);
+            let answer = review.answer.clone().unwrap_or_else(over);
+            let data = json!({"event": "hug_answered", "phase": phase, "review": review.id, "instance_id": instance});
+            vec![UpdateDraft::working(format!("{phase}: {answer}"), data)]
+        }
         RunEvent::ReviewWaits { phase, iteration, review } => {
             vec![question(context, phase, *iteration, review)]
         }
@@ -118,13 +125,21 @@ pub(super) fn drafts(context: &TaskContext, event: &RunEvent, details: &TaskDeta
 
 /// Asks the caller for the answer to a review.
 fn question(context: &TaskContext, phase: &PhaseName, iteration: u32, review: &WaitingReview) -> UpdateDraft {
-    let WaitingReview { id, reviewers, since, until, route_targets, inputs, .. } = review;
-    let data = json!({"event": "hug_review", "phase": phase, "iteration": iteration, "review": id,
+    let WaitingReview { id, reviewers, since, until, route_targets, inputs, asks, .. } = review;
+    let mut data = json!({"event": "hug_review", "phase": phase, "iteration": iteration, "review": id,
         "reviewers": reviewers, "since": since, "until": until, "route_targets": route_targets,
         "inputs": inputs, "instance_id": context.instance_id});
     let names = reviewers.join(", ");
-    let text = format!(
-        "Review needed: {phase}, by {names}. Answer with data {{\"verdict\": \"approve\" | \"request-changes\" | \"reject\"}}"
-    );
+    let text = match asks {
+        Some(asks) => {
+            data["asks"] = json!(asks);
+            format!(
+                "{phase}: {asks}. {names} decides. Answer with data {{\"verdict\": \"approve\" | \"reject\"}}"
+            )
+        }
+        None => format!(
+            "Review needed: {phase}, by {names}. Answer with data {{\"verdict\": \"approve\" | \"request-changes\" | \"reject\"}}"
+        ),
+    };
     UpdateDraft::Status { state: TaskState::InputRequired, text, data: Some(data) }
 }

@@ -1,0 +1,227 @@
+//! Agents that ask people about permissions, and people who answer their questions (docs/agents.md).
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use cliq_testkit::env::{CommandOutput, done};
+use serde_json::Value;
+
+use super::acp::{WORK, World, of_type, world};
+
+const ASKS: &[(&str, &str)] = &[("permissions", "ask")];
+
+impl World {
+    /// Starts the run in the background.
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.env.command([&["run", "--headless"], args].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Requests that wait for a person.
+    fn waiting(&self) -> Vec<Value> {
+        let listed = self.env.cliq(["review", "list", "--json"]).expect(0).json();
+        let all = listed["reviews"].as_array().or_else(|| listed.as_array()).cloned().unwrap_or_default();
+        all.into_iter().filter(|review| review["state"] == "pending").collect()
+    }
+
+    /// Waits for a request. Returns its id.
+    fn request(&self) -> String {
+        self.env.wait_for("a request", || !self.waiting().is_empty());
+        self.waiting()[0]["id"].as_str().unwrap().to_owned()
+    }
+
+    fn answer(&self, args: &[&str]) -> CommandOutput {
+        self.env.cliq([&["review"], args].concat())
+    }
+
+    fn park(&self) {
+        self.env.cliq(["run", "--headless", "--park"]).expect(6);
+    }
+
+    fn resume(&self) -> CommandOutput {
+        self.env.cliq(["run", "--headless", "--resume"])
+    }
+
+    /// Lines of a file of the fixture.
+    fn noted(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.state.join(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn reviews(&self) -> Vec<Value> {
+        let all = self.env.cliq(["review", "list", "--all", "--json"]).expect(0).json();
+        all["reviews"].as_array().or_else(|| all.as_array()).cloned().unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_person_allows_a_call_while_the_agent_waits() {
+    let Some(world) = world(WORK, &[], ASKS) else { return };
+    let run = world.start(&[]);
+    let id = world.request();
+    assert!(!world.env.exists("turn-1.txt"), "nothing happens before the answer");
+    let shown = world.answer(&["show", &id]).expect(0);
+    shown.says("mine asks for permission: edit: Write turn-1.txt").says("turn-1.txt");
+    world
+        .env
+        .wait_for("the state", || world.env.cliq(["status"]).stdout.contains("mine asks for permission"));
+    world.answer(&["approve", &id, "--as", "operator"]).expect(0);
+    done(&run.wait_with_output().unwrap()).expect(0);
+    assert!(world.env.exists("turn-1.txt"));
+    let lines = world.transcript("work.1");
+    let asked = of_type(&lines, "permission");
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0]["decision"], "allowed");
+    assert!(asked[0]["reason"].as_str().unwrap().contains("operator"), "{}", asked[0]);
+    world.env.cliq(["explain"]).expect(0).says("mine asks for permission").says("allowed it once");
+    assert_eq!(world.env.left_over(), Vec::<String>::new());
+    // The record of who allowed it.
+    let record = world.env.read(".cliq/reviews/work.1.md");
+    assert!(record.contains("mine asks for permission: edit: Write turn-1.txt"), "{record}");
+}
+
+#[test]
+fn a_refusal_reaches_the_agent_with_its_words() {
+    for options in [&[][..], &["ends-on-refusal"]] {
+        let team = WORK.replace("= 1", "= 2");
+        let Some(world) = world(&team, options, ASKS) else { return };
+        let run = world.start(&[]);
+        let id = world.request();
+        world.answer(&["reject", &id, "--as", "operator", "-m", "Use another name."]).expect(0);
+        // The agent is told, and asks for the next file.
+        let id = world.request();
+        world.answer(&["approve", &id, "--as", "operator"]).expect(0);
+        done(&run.wait_with_output().unwrap()).expect(0);
+        assert!(!world.env.exists("turn-1.txt") && world.env.exists("turn-2.txt"));
+        let prompts = world.prompts("session-1");
+        assert_eq!(prompts.len(), 2);
+        assert!(prompts[1].contains("Use another name."), "{}", prompts[1]);
+        let lines = world.transcript("work.1");
+        assert_eq!(of_type(&lines, "permission")[0]["decision"], "refused");
+    }
+}
+
+#[test]
+fn a_run_parks_and_goes_on_with_the_answer() {
+    let team = WORK.replace("= 1", "= 2");
+    let Some(world) = world(&team, &["one-file"], ASKS) else { return };
+    world.park();
+    assert_eq!(world.env.left_over(), Vec::<String>::new(), "a parked run has no process");
+    let id = world.request();
+    world.env.cliq(["status"]).expect(0).says("mine asks for permission");
+    // Nobody has answered: the run parks again, and asks nobody twice.
+    world.env.cliq(["run", "--headless", "--resume", "--park"]).expect(6);
+    assert_eq!(world.request(), id);
+    world.answer(&["approve", &id, "--as", "operator", "-m", "Once."]).expect(0);
+    world.resume().expect(0);
+    assert!(world.env.exists("turn.txt"));
+    assert_eq!(world.reviews().len(), 1, "one request, one review");
+    let prompts = world.prompts("session-1");
+    assert_eq!(prompts.len(), 2, "the conversation goes on: {prompts:?}");
+    assert!(prompts[0].contains("Write the greeting.") && !prompts[1].contains("Write the greeting."));
+    assert!(prompts[1].contains("allowed it once: Once."), "{}", prompts[1]);
+    let answers = world.noted("answers");
+    assert!(answers.last().unwrap().contains("\"once\""), "{answers:?}");
+    assert!(!world.env.exists(".cliq/transcripts/work.2.jsonl"), "it is the same activation");
+}
+
+#[test]
+fn a_refusal_of_a_parked_run_reaches_the_agent() {
+    let team = WORK.replace("= 1", "= 2");
+    let Some(world) = world(&team, &["one-file"], ASKS) else { return };
+    world.park();
+    let id = world.request();
+    world.answer(&["reject", &id, "--as", "operator", "-m", "Not this."]).expect(0);
+    world.resume().expect(0);
+    assert!(!world.env.exists("turn.txt"));
+    assert_eq!(world.reviews().len(), 1);
+    let prompts = world.prompts("session-1");
+    assert!(prompts[1].contains("refused it: Not this."), "{}", prompts[1]);
+}
+
+#[test]
+fn a_killed_run_asks_nobody_twice() {
+    let team = WORK.replace("= 1", "= 2");
+    let Some(world) = world(&team, &["one-file"], ASKS) else { return };
+    let mut run = world.start(&[]);
+    let id = world.request();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    world.answer(&["approve", &id, "--as", "operator"]).expect(0);
+    world.resume().expect(0);
+    assert!(world.env.exists("turn.txt"));
+    assert_eq!(world.reviews().len(), 1);
+    assert_eq!(world.env.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn requests_wait_for_their_turn() {
+    let Some(world) = world(WORK, &["two"], ASKS) else { return };
+    let run = world.start(&[]);
+    let first = world.request();
+    assert_eq!(world.waiting().len(), 1);
+    world.answer(&["approve", &first, "--as", "operator"]).expect(0);
+    world.env.wait_for("the second request", || {
+        world.waiting().iter().any(|review| review["id"] != first.as_str())
+    });
+    let second = world.request();
+    world.answer(&["reject", &second, "--as", "operator"]).expect(0);
+    done(&run.wait_with_output().unwrap()).expect(0);
+    assert!(world.env.exists("turn-1.txt") && !world.env.exists("other.txt"));
+}
+
+#[test]
+fn a_question_is_answered_by_a_form() {
+    let Some(world) = world(WORK, &["question"], &[("permissions", "edit, other=ask")]) else { return };
+    let run = world.start(&[]);
+    let id = world.request();
+    world.answer(&["show", &id]).expect(0).says("mine asks: Which database?").says("sqlite | postgres");
+    world
+        .answer(&["approve", &id, "--as", "operator", "--input", "base=mysql"])
+        .expect(2)
+        .says("sqlite, postgres");
+    world
+        .answer(&["approve", &id, "--as", "operator", "--input", "base=postgres", "--input", "size=3"])
+        .expect(0);
+    done(&run.wait_with_output().unwrap()).expect(0);
+    let handoff = world.env.read(".cliq/channels/work--check/handoff.md");
+    assert!(handoff.contains(r#"The answer: {"base": "postgres", "size": 3}"#), "{handoff}");
+    let lines = world.transcript("work.1");
+    let notices = of_type(&lines, "notice");
+    assert!(notices[0]["text"].as_str().unwrap().contains("question: Which database?"), "{notices:?}");
+}
+
+#[test]
+fn a_request_that_nobody_answers_in_time_is_refused() {
+    let Some(world) = world(WORK, &[], ASKS) else { return };
+    world.env.cliq(["settings", "set", "hug.ask_timeout", "2s"]).expect(0);
+    world.run().expect(0);
+    assert!(!world.env.exists("turn-1.txt"));
+    let lines = world.transcript("work.1");
+    let asked = of_type(&lines, "permission");
+    assert_eq!(asked[0]["decision"], "refused");
+    assert!(asked[0]["reason"].as_str().unwrap().contains("did not answer until"), "{}", asked[0]);
+}
+
+#[test]
+fn time_in_which_people_are_asked_is_not_the_agents() {
+    let team = WORK.replace("agent: mine}", "agent: mine, timeout: 4s}");
+    let Some(world) = world(&team, &[], ASKS) else { return };
+    let run = world.start(&[]);
+    let id = world.request();
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    world.answer(&["approve", &id, "--as", "operator"]).expect(0);
+    done(&run.wait_with_output().unwrap()).expect(0);
+}
+
+#[test]
+fn a_cancelled_run_asks_nobody_any_more() {
+    let Some(world) = world(WORK, &[], ASKS) else { return };
+    let run = world.start(&[]);
+    let id = world.request();
+    world.env.cliq(["cancel"]).expect(0);
+    assert_ne!(done(&run.wait_with_output().unwrap()).code, 0);
+    assert_eq!(world.waiting(), Vec::<Value>::new());
+    world.answer(&["show", &id]).expect(0).says("cancelled");
+    assert_eq!(world.env.left_over(), Vec::<String>::new());
+}
