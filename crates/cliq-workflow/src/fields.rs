@@ -84,7 +84,7 @@ pub(crate) static PHASE: &[Field] = &[
     may(
         "permissions",
         Type::WordOrTexts(&Permissions::WORDS),
-        "Answers to an agent of the kind `acp` that asks for permission: `allow`, `edits`, `deny`, or kinds of tool calls. Default: `allow` in a sandbox, otherwise `edits`.",
+        "Answers to an agent of the kind `acp` that asks for permission: `allow`, `edits`, `ask` (people), `deny`, or kinds of tool calls. Default: `allow` in a sandbox, otherwise `edits`.",
     ),
     may(
         "conversation",

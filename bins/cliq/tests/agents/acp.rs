@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cliq_testkit::env::{CommandOutput, Env, has_program};
 use serde_json::Value;
 
-const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/acp/persistent.py");
+pub(super) const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/acp/persistent.py");
 
 pub(super) struct World {
     pub(super) env: Env,

@@ -18,7 +18,7 @@ impl World {
     }
 
     /// Requests that wait for a person.
-    fn waiting(&self) -> Vec<Value> {
+    pub(super) fn waiting(&self) -> Vec<Value> {
         let listed = self.env.cliq(["review", "list", "--json"]).expect(0).json();
         let all = listed["reviews"].as_array().or_else(|| listed.as_array()).cloned().unwrap_or_default();
         all.into_iter().filter(|review| review["state"] == "pending").collect()
@@ -30,7 +30,7 @@ impl World {
         self.waiting()[0]["id"].as_str().unwrap().to_owned()
     }
 
-    fn answer(&self, args: &[&str]) -> CommandOutput {
+    pub(super) fn answer(&self, args: &[&str]) -> CommandOutput {
         self.env.cliq([&["review"], args].concat())
     }
 
@@ -48,7 +48,7 @@ impl World {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn reviews(&self) -> Vec<Value> {
+    pub(super) fn reviews(&self) -> Vec<Value> {
         let all = self.env.cliq(["review", "list", "--all", "--json"]).expect(0).json();
         all["reviews"].as_array().or_else(|| all.as_array()).cloned().unwrap_or_default()
     }

@@ -4,7 +4,7 @@ mod conversation_kills;
 mod conversations;
 mod demo;
 mod hostile;
-mod kills;
+pub(crate) mod kills;
 mod limits;
 mod loops;
 mod quirks;
