@@ -270,6 +270,10 @@ class Vendor:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.base = f"http://127.0.0.1:{self.server.server_port}"
 
+    def next_file(self, request):
+        """Name of the file that the model writes next: by the number of calls so far. Can be replaced."""
+        return "two.txt" if request.results else "one.txt"
+
     def new_id(self, prefix):
         with self.lock:
             self.calls += 1
@@ -288,7 +292,7 @@ class Vendor:
             self.before_reply(request)
         if last == "tool":
             return None, ANSWER
-        call = write_call(request.tools, self.cwd, "two.txt" if request.results else "one.txt")
+        call = write_call(request.tools, self.cwd, self.next_file(request))
         return call, ANSWER
 
 

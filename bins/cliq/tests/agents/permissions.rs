@@ -3,10 +3,12 @@
 use std::fs;
 use std::process::{Child, Stdio};
 
-use cliq_testkit::env::{CommandOutput, done};
-use serde_json::Value;
+use cliq_testkit::env::{CommandOutput, done, has_program};
+use cliq_testkit::machine::Machine;
+use serde_json::{Value, json};
 
-use super::acp::{WORK, World, of_type, world};
+use super::acp::{FIXTURE, WORK, World, of_type, world};
+use crate::editors::editor::{Editor, selected};
 
 const ASKS: &[(&str, &str)] = &[("permissions", "ask")];
 
@@ -224,4 +226,101 @@ fn a_cancelled_run_asks_nobody_any_more() {
     assert_eq!(world.waiting(), Vec::<Value>::new());
     world.answer(&["show", &id]).expect(0).says("cancelled");
     assert_eq!(world.env.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn an_editor_decides_about_the_agents_of_phases() {
+    let Some(world) = world(WORK, &[], ASKS) else { return };
+    let (mut editor, session) = Editor::with_session(&world.env);
+    let prompt = editor.prompt(&session, "Write the greeting.");
+    let permission = editor.permission();
+    let call = &permission["params"]["toolCall"];
+    assert_eq!(call["title"], "work: mine asks for permission: edit: Write turn-1.txt");
+    let names: Vec<&Value> =
+        permission["params"]["options"].as_array().unwrap().iter().map(|option| &option["name"]).collect();
+    assert_eq!(names, ["Allow once", "Refuse"]);
+    editor.respond(&permission, selected("approve"));
+    assert_eq!(editor.response(prompt)["result"]["_meta"]["cliq"]["status"], "completed");
+    assert!(world.env.exists("turn-1.txt"));
+}
+
+#[test]
+fn a_caller_of_a2a_decides_about_the_agents_of_phases() {
+    if !has_program("python3") {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let settings = json!({
+        "server": {"a2a": {"advertise": ["@local"]}, "sandbox": "off"},
+        "agents": {"mine": {"kind": "acp", "command": "python3", "args": [FIXTURE, state.path(), "one-file"], "permissions": "ask"}},
+    });
+    let machine = Machine::new().settings(&settings).arguments(&["--a2a"]);
+    machine.team("asks", "workflow:\n  phases:\n    - {name: work, type: standard, agent: mine}\n");
+    fs::write(machine.home.join("teams/@local/asks/roles/work.md"), "You work.\n").unwrap();
+    let server = machine.serve();
+    let call = |message: Value| {
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}})
+                .to_string();
+        let bearer = format!("Bearer {}", server.token);
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+            ("a2a-version", "1.0"),
+        ];
+        server.send("POST", "/a2a/jsonrpc", &headers, Some(&body)).expect(200).json()["result"]["task"]
+            .clone()
+    };
+    let parts = json!([{"text": "Write the greeting."}, {"data": {"team": "@local/asks"}}]);
+    let task = call(json!({"messageId": "m1", "role": "ROLE_USER", "parts": parts}));
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let asked = task["status"]["message"]["parts"].to_string();
+    assert!(asked.contains("mine asks for permission: edit: Write turn.txt"), "{asked}");
+    let (id, context) = (task["id"].as_str().unwrap(), task["contextId"].as_str().unwrap());
+    let parts = json!([{"data": {"verdict": "approve"}}]);
+    let message =
+        json!({"messageId": "a1", "taskId": id, "contextId": context, "role": "ROLE_USER", "parts": parts});
+    let answer = call(message);
+    assert_eq!(answer["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
+}
+
+#[test]
+fn items_in_worktrees_park_and_keep_their_work() {
+    let team = "workflow:
+  phases:
+    - name: fix
+      type: standard
+      agent: mine
+      for_each: '[\"a\", \"b\"]'
+      max_items: 2
+      workspace: worktree
+";
+    let Some(world) = world(team, &["item"], ASKS) else { return };
+    let git = |args: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command
+            .args(["-c", "user.email=a@b.c", "-c", "user.name=a"])
+            .args(args)
+            .current_dir(world.env.work());
+        assert!(command.status().unwrap().success(), "{args:?}");
+    };
+    git(&["init", "-q"]);
+    world.env.write(".gitignore", ".cliq/\n");
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    world.park();
+    let waiting = world.waiting();
+    assert_eq!(waiting.len(), 2, "{waiting:#?}");
+    let work = world.env.work().canonicalize().unwrap();
+    assert!(waiting.iter().all(|review| review["project"] == work.to_str().unwrap()), "{waiting:#?}");
+    for review in waiting {
+        world.answer(&["approve", review["id"].as_str().unwrap(), "--as", "operator"]).expect(0);
+    }
+    world.resume().expect(0);
+    for item in ["fix.0", "fix.1"] {
+        assert!(world.env.exists(&format!("done-{item}.txt")));
+        // A worktree that was made anew would have one line.
+        assert_eq!(world.env.read(&format!("started-{item}.txt")), "started\nstarted\n");
+    }
+    assert_eq!(world.reviews().len(), 2);
 }

@@ -1,7 +1,7 @@
 //! `cliq acp`: the agent for editors, driven over pipes, and by clients that others wrote.
 
 mod clients;
-mod editor;
+pub(crate) mod editor;
 mod gates;
 mod protocol;
 mod registry;

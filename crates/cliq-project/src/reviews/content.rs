@@ -25,7 +25,9 @@ pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String])
             None
         })
     };
-    let brief = text("the role", ctx.role()).map(shortened);
+    // The role of an agent that asks is for the agent.
+    let role = if ctx.ask().is_some() { Ok(None) } else { ctx.role() };
+    let brief = text("the role", role).map(shortened);
     let requirement = text("the requirement", ctx.requirement()).map(shortened);
     let handed_over = match ctx.incoming() {
         Ok(incoming) => incoming

@@ -88,8 +88,11 @@ impl Gate<'_> {
 
     fn report(&self, waiting: &WaitingReview, is_news: bool) -> Result<(), AnyError> {
         let who = waiting.reviewers.join(", ");
-        let message =
-            format!("waits for a review by {who}, until {}; answer with `cliq review`", waiting.until);
+        let until = &waiting.until;
+        let message = match &waiting.asks {
+            Some(asks) => format!("{asks} (waits for {who}, until {until}; answer with `cliq review`)"),
+            None => format!("waits for a review by {who}, until {until}; answer with `cliq review`"),
+        };
         if is_news {
             println(&message);
         }
@@ -146,6 +149,9 @@ impl Gate<'_> {
         if let Some(title) = &review.title {
             payload["title"] = title.as_str().into();
         }
+        if let Some(subject) = &review.subject {
+            payload["asks"] = subject.sentence().into();
+        }
         if notice.kind == NoticeKind::Outcome {
             payload["state"] = json!(review.state.as_str());
             payload["verdict"] = json!(review.verdict().map(|verdict| verdict.to_value()));
@@ -184,6 +190,19 @@ fn message(review: &Review, kind: NoticeKind) -> String {
         Some(title) => format!("{title} ({})", review.team),
         None => review.team.to_string(),
     };
+    if let Some(subject) = &review.subject {
+        let asks = subject.sentence();
+        return match kind {
+            NoticeKind::Request => format!("{team}: phase `{phase}`: {asks}; answer until {deadline}"),
+            NoticeKind::Reminder => {
+                format!("{team}: phase `{phase}` still waits: {asks}; answer until {deadline}")
+            }
+            NoticeKind::Outcome => {
+                let answer = review.ask_answer().map(|answer| answer.sentence(subject)).unwrap_or_default();
+                format!("{team}: phase `{phase}`: {asks}: {answer}")
+            }
+        };
+    }
     match kind {
         NoticeKind::Request => format!("{team}: phase `{phase}` asks for your review, until {deadline}"),
         NoticeKind::Reminder => {
