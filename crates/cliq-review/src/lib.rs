@@ -5,6 +5,7 @@
 //! that is over; the records of a run are a hash chain. A [`ReviewStore`] keeps reviews; [`Reviews`] is how programs reach them, here or on
 //! another machine.
 
+mod ask;
 mod audit;
 mod comment;
 mod content;

@@ -7,6 +7,7 @@ mod people;
 mod place;
 mod policy;
 mod request;
+mod termination;
 mod worker;
 
 pub use check::{Abilities, AcpCheck};

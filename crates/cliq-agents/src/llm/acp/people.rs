@@ -9,6 +9,7 @@ mod log;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -256,7 +257,7 @@ fn told(record: &AskRecord) -> Option<String> {
     if let AskAnswer::Approved { inputs, .. } = answer
         && !inputs.is_empty()
     {
-        text.push_str(&format!(" The answer: {}", serde_json::Value::Object(inputs.clone())));
+        let _ = write!(text, " The answer: {}", serde_json::Value::Object(inputs.clone()));
     }
     Some(text)
 }

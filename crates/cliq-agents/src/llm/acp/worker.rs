@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::launch::Launch;
 use super::listener::{Listener, Said};
 use super::people::{People, TurnEnd};
+use super::termination::Termination;
 use crate::AnyError;
 use crate::llm::meter::line;
 use crate::llm::presets::{AfterRefusal, ResumeFitness};
@@ -483,36 +484,5 @@ fn is_lost(failure: &Failure) -> bool {
             matches!(step, Step::ResumeSession | Step::LoadSession)
         }
         _ => false,
-    }
-}
-
-/// Signal to end the process of this agent.
-struct Termination {
-    signal: Option<tokio::signal::unix::Signal>,
-    has_come: bool,
-}
-
-impl Termination {
-    /// Takes over the handling of SIGTERM. If it cannot, the signal ends the process at once, and the agent is found by its mark.
-    fn new(runtime: &Runtime) -> Self {
-        let _guard = runtime.enter();
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
-        Self { signal, has_come: false }
-    }
-
-    /// Waits for the first signal. Never returns after it.
-    async fn wait(&mut self) {
-        match &mut self.signal {
-            Some(signal) if !self.has_come => {
-                signal.recv().await;
-                self.has_come = true;
-            }
-            _ => std::future::pending().await,
-        }
-    }
-
-    /// Ends this process with the status of the signal.
-    fn end_process() -> ! {
-        std::process::exit(143)
     }
 }

@@ -37,7 +37,7 @@ impl AskLog {
         Ok(Self { path, file, activation: ctx.phase().iteration })
     }
 
-    /// Directory of the file.
+    /// The request with a number.
     pub(super) fn record(&self, number: u32) -> Option<&AskRecord> {
         self.file.asks.iter().find(|record| record.number == number)
     }
