@@ -10,7 +10,8 @@ use crate::select::Select;
 use crate::statement::arguments;
 use crate::store::{SqlStore, on};
 
-async fn add(connection: &mut Connection, action: &AuditAction) -> Result<(), DatabaseError> {
+/// Adds an entry.
+pub(crate) async fn add(target: &mut impl Target, action: &AuditAction) -> Result<(), DatabaseError> {
     let sql = "INSERT INTO audit (ts, actor, person, via, action, target, outcome, request_id, peer) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let arguments = arguments![
         action.ts,
@@ -23,7 +24,7 @@ async fn add(connection: &mut Connection, action: &AuditAction) -> Result<(), Da
         action.request_id.as_deref(),
         action.peer.as_deref()
     ];
-    connection.run(sql, arguments).await.map(drop)
+    target.run(sql, arguments).await.map(drop)
 }
 
 async fn list(connection: &mut Connection, filter: &AuditFilter) -> Result<Vec<AuditEntry>, DatabaseError> {

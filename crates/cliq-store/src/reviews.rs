@@ -1,16 +1,16 @@
 //! Reviews, and what their reviewers are shown.
 
 use async_trait::async_trait;
-use cliq_model::StoreError;
-use cliq_protocol::{RunId, Timestamp};
-use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewStore};
+use cliq_model::{AuditAction, StoreError};
+use cliq_protocol::{ReviewSubject, RunId, Timestamp};
+use cliq_review::{Content, Event, Review, ReviewFilter, ReviewId, ReviewState, ReviewStore};
 
 use crate::cells::Cells;
 use crate::connection::{Connection, Target, Tx};
 use crate::error::DatabaseError;
 use crate::statement::{Row, arguments};
 use crate::store::{SqlStore, on};
-use crate::{parking, wake_file};
+use crate::{audit, parking, wake_file};
 
 /// Default maximum number of reviews in a list.
 const LIMIT: u32 = 200;
@@ -91,12 +91,51 @@ async fn save(
         return Ok(connection.run(SAVE, arguments).await?.changed == 1);
     }
     let mut transaction = connection.begin().await?;
+    let answered = if new.subject.is_some() { answered(&mut transaction, new).await? } else { None };
     if transaction.run(SAVE, arguments).await?.changed != 1 {
         return Ok(false);
+    }
+    if let Some(action) = answered {
+        audit::add(&mut transaction, &action).await?;
     }
     parking::wake(&mut transaction, new.id.as_str()).await?;
     transaction.commit().await?;
     Ok(true)
+}
+
+/// Entry of the audit log for a request of an agent at work that is answered now: what was asked, and who allowed or refused it.
+async fn answered(transaction: &mut Tx<'_>, new: &Review) -> Result<Option<AuditAction>, DatabaseError> {
+    let (Some(subject), ReviewState::Decided { at, .. }) = (&new.subject, &new.state) else {
+        return Ok(None);
+    };
+    let Some(answer) = new.answers.last().map(|accepted| &accepted.answer) else { return Ok(None) };
+    let sql = "SELECT * FROM reviews WHERE id = $1";
+    let rows = transaction.run(sql, arguments![new.id.as_str()]).await?;
+    let was_pending = rows.rows.first().map(review).transpose()?.is_some_and(|(old, _)| old.is_pending());
+    let is_approved = new.ask_answer().is_some_and(|answer| answer.is_approved());
+    let (action, outcome) = match (subject, is_approved) {
+        (ReviewSubject::Permission { .. }, true) => ("permission", "allowed"),
+        (ReviewSubject::Permission { .. }, false) => ("permission", "refused"),
+        (ReviewSubject::Question { .. }, true) => ("question", "answered"),
+        (ReviewSubject::Question { .. }, false) => ("question", "declined"),
+    };
+    Ok(was_pending.then(|| AuditAction {
+        ts: *at,
+        actor: answer.actor.clone(),
+        person: None,
+        via: answer.via.as_str().to_owned(),
+        action: action.to_owned(),
+        target: format!(
+            "{} (run {}, phase {}, review {})",
+            subject.sentence(),
+            new.run_id,
+            new.phase,
+            new.id
+        ),
+        outcome: outcome.to_owned(),
+        request_id: None,
+        peer: None,
+    }))
 }
 
 /// Cancels the reviews that a cancelled run has left pending: their agents were ended before they could. Those of other runs of the same

@@ -62,6 +62,7 @@ on_both! {
     reviews::a_review_is_stored_as_it_is,
     reviews::of_two_answers_at_the_same_moment_one_counts,
     reviews::lists_and_removal,
+    reviews::requests_are_in_the_audit_log,
     parking::decision_wakes_the_run_that_waits_for_it,
     parking::run_that_parks_after_the_decision_is_woken_at_once,
     parking::parking_and_deciding_at_the_same_moment_wakes_the_run_once,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use cliq_protocol::{Object, PhaseName, ReviewSpec, RunId, Timestamp};
+use cliq_model::{AuditFilter, AuditStore};
+use cliq_protocol::{Object, PhaseName, ReviewSpec, ReviewSubject, RunId, Timestamp};
 use cliq_review::{
-    Answer, Choice, Content, Event, NewReview, PriorHandoff, Review, ReviewFilter, ReviewId, ReviewStore,
-    Reviews, ReviewsError, StoredReviews, Via,
+    Answer, AuditReference, Choice, Content, Event, NewReview, PriorHandoff, Review, ReviewFilter, ReviewId,
+    ReviewStore, Reviews, ReviewsError, StoredReviews, Via,
 };
 use serde_json::json;
 
@@ -56,6 +57,13 @@ pub(crate) fn approve(name: &str) -> Event {
     Event::Answer(answer)
 }
 
+fn reject(name: &str) -> Event {
+    match approve(name) {
+        Event::Answer(answer) => Event::Answer(Answer { choice: Choice::Reject, ..answer }),
+        other => other,
+    }
+}
+
 pub(crate) async fn a_review_is_stored_as_it_is(place: &impl Place) {
     let store = place.store().await;
     let new = review("r1", "/p", 1, 1000);
@@ -90,6 +98,39 @@ pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &impl Pl
         }
         assert_eq!(one.get(&new.id).await.unwrap().unwrap().answers.len(), 1);
     }
+}
+
+/// What an agent asked, and who answered, is in the audit log once, whatever is recorded about the review later.
+pub(crate) async fn requests_are_in_the_audit_log(place: &impl Place) {
+    let store = place.store().await;
+    let reviews = StoredReviews::new(Arc::new(place.store().await), now);
+    let subject = |title: &str| ReviewSubject::Permission {
+        agent: "mine".to_owned(),
+        title: title.to_owned(),
+        tool: "execute".to_owned(),
+        paths: Vec::new(),
+        details: None,
+    };
+    for (n, title) in [(1, "rm -r build"), (2, "ls")] {
+        let new = review("r1", "/p", n, 1).about(subject(title));
+        store.add_review(&new, &Content::default()).await.unwrap();
+        let answer = if n == 1 { approve("ann") } else { reject("ann") };
+        reviews.apply(&new.id, answer).await.unwrap();
+        let audit = AuditReference { file: "f".to_owned(), sha256: "s".to_owned() };
+        reviews.apply(&new.id, Event::Audited(audit)).await.unwrap();
+    }
+    let entries =
+        store.audit(&AuditFilter { limit: 10, after: Some(0), ..AuditFilter::default() }).await.unwrap();
+    let told: Vec<String> = entries
+        .iter()
+        .map(|entry| format!("{} {} {}", entry.action.action, entry.action.outcome, entry.action.target))
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("permission allowed mine asks for permission: execute: rm -r build (run r1"),
+        "{told:?}"
+    );
+    assert!(told[1].starts_with("permission refused mine asks for permission: execute: ls"), "{told:?}");
 }
 
 pub(crate) async fn lists_and_removal(place: &impl Place) {
