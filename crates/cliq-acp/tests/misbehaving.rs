@@ -249,7 +249,7 @@ fn limits(words: &BTreeSet<&str>, end: &str) -> Limits {
     let step = if words.contains("short") { short } else { long };
     // Only a case that ends in its start may run out of time there, and not before the agent has begun: a busy machine starts programs slowly.
     let begun = Duration::from_secs(30);
-    let start = if end.starts_with("start: ") { begun.min(step * 10) } else { long };
+    let start = if end.starts_with("start: ") { step.max(begun) } else { long };
     let grace = if words.contains("late") { short } else { Duration::from_millis(50) };
     Limits {
         start,

@@ -187,7 +187,7 @@ pub struct AskRecord {
     pub number: u32,
     /// Activation of the phase.
     pub activation: u32,
-    /// SHA-256 of what is asked. The same request after an interruption has the same digest.
+    /// Digest of what is asked, without ids. The same request after an interruption has the same digest.
     pub digest: String,
     /// Subject of the review.
     pub subject: ReviewSubject,

@@ -26,7 +26,7 @@ const TEAM: &str = "workflow:
 /// Requests of a run: a question and a permission in each of its two turns.
 const REQUESTS: usize = 4;
 
-/// Approves what is asked until it is told to stop.
+/// Approves every request until `stop` is set.
 fn answer(world: &World, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         for review in world.waiting() {
@@ -119,8 +119,8 @@ fn kills_ask_nobody_twice() {
 }
 
 fn check(world: &World, seed: u64) {
-    let told = || format!("seed {seed}: {}", world.env.cliq(["explain"]).stdout);
-    assert_eq!(world.env.read("turn.txt"), "turn 1\nturn 2\n", "{}", told());
+    let context = || format!("seed {seed}: {}", world.env.cliq(["explain"]).stdout);
+    assert_eq!(world.env.read("turn.txt"), "turn 1\nturn 2\n", "{}", context());
     let reviews = world.reviews();
     let mut outcomes = BTreeMap::<String, usize>::new();
     for review in &reviews {
@@ -128,7 +128,7 @@ fn check(world: &World, seed: u64) {
             .entry(review["outcome"].as_str().or(review["state"].as_str()).unwrap_or("?").to_owned())
             .or_default() += 1;
     }
-    assert_eq!(outcomes, BTreeMap::from([("approved".to_owned(), REQUESTS)]), "{} {reviews:#?}", told());
+    assert_eq!(outcomes, BTreeMap::from([("approved".to_owned(), REQUESTS)]), "{} {reviews:#?}", context());
     // Each conversation has the whole task once, and the feedback of the gate once at most.
     for file in std::fs::read_dir(&world.state).expect("a directory").filter_map(Result::ok) {
         let name = file.file_name().to_string_lossy().into_owned();
@@ -138,7 +138,11 @@ fn check(world: &World, seed: u64) {
         let prompts = world.prompts(session);
         let count = |text: &str| prompts.iter().filter(|prompt| prompt.contains(text)).count();
         let (tasks, feedback) = (count("Write the greeting."), count("sent your work back"));
-        assert!(tasks <= 1 && feedback <= 1 && (tasks == 1 || prompts.is_empty()), "{prompts:#?} {}", told());
+        assert!(
+            tasks <= 1 && feedback <= 1 && (tasks == 1 || prompts.is_empty()),
+            "{prompts:#?} {}",
+            context()
+        );
     }
     let asks: Value = serde_json::from_str(&world.env.read(".cliq/asks/work.json")).expect("a record");
     let asks = asks["asks"].as_array().expect("a list");
@@ -209,12 +213,12 @@ fn kills_of_a_server_ask_nobody_twice() {
             (left, killed) = (left - 1, killed + 1);
         }
         let workspace = machine.home.join("workspaces").join(&id);
-        let told = || format!("seed {seed}: {:#?}", journal(&workspace));
+        let context = || format!("seed {seed}: {:#?}", journal(&workspace));
         let written = std::fs::read_to_string(workspace.join("turn.txt")).expect("a file");
-        assert_eq!(written, "turn 1\nturn 2\n", "{}", told());
+        assert_eq!(written, "turn 1\nturn 2\n", "{}", context());
         let reviews = server.get(&format!("/api/v1/reviews?run_id={id}")).expect(200).json();
         let reviews = reviews["reviews"].as_array().expect("a list");
         let approved = reviews.iter().filter(|review| review["outcome"] == "approved").count();
-        assert_eq!((reviews.len(), approved), (REQUESTS, REQUESTS), "{reviews:#?} {}", told());
+        assert_eq!((reviews.len(), approved), (REQUESTS, REQUESTS), "{reviews:#?} {}", context());
     }
 }

@@ -100,7 +100,7 @@ pub(crate) async fn of_two_answers_at_the_same_moment_one_counts(place: &impl Pl
     }
 }
 
-/// What an agent asked, and who answered, is in the audit log once, whatever is recorded about the review later.
+/// Entries of the audit log for requests of agents: one for each answer, whatever is recorded about the review later.
 pub(crate) async fn requests_are_in_the_audit_log(place: &impl Place) {
     let store = place.store().await;
     let reviews = StoredReviews::new(Arc::new(place.store().await), now);

@@ -62,6 +62,9 @@ struct Inner {
 
 /// Request that has no answer yet.
 struct Open {
+    /// The request, until it is recorded: one that nobody was asked about leaves no record.
+    request: Option<Request>,
+    /// Number in the record. Zero before.
     number: u32,
     /// Id in the conversation. `None` for a request of an earlier process.
     id: Option<AskId>,
@@ -193,7 +196,7 @@ impl People {
         if inner.helper.is_some()
             && let Some(number) = inner.log.pending()
         {
-            inner.open.push_back(Open { number, id: None, reply: Reply::Gone });
+            inner.open.push_back(Open { request: None, number, id: None, reply: Reply::Gone });
         }
     }
 
@@ -294,10 +297,8 @@ impl Inner {
         if self.helper.is_none() || self.failed.is_some() {
             return;
         }
-        match self.log.add(&request.clone().without(&self.secrets)) {
-            Ok(number) => self.open.push_back(Open { number, id: Some(id), reply }),
-            Err(error) => self.fail(error),
-        }
+        let request = Some(request.clone().without(&self.secrets));
+        self.open.push_back(Open { request, number: 0, id: Some(id), reply });
     }
 
     fn step(&mut self) -> Result<(), AnyError> {
@@ -310,15 +311,17 @@ impl Inner {
             }
             let number = first.number;
             self.open.pop_front();
-            let answer = if std::mem::take(&mut self.is_asking) {
-                helper.withdraw(self.log.required(number)?)?
-            } else {
-                AskAnswer::Withdrawn { reason: "the agent withdrew its request".to_owned() }
-            };
+            if !std::mem::take(&mut self.is_asking) {
+                continue;
+            }
+            let answer = helper.withdraw(self.log.required(number)?)?;
             self.log.answer(number, &answer, AskState::Used)?;
             report_end(&self.reporter, &mut self.review, "the agent withdrew its request")?;
         }
-        let Some(first) = self.open.front() else { return Ok(()) };
+        let Some(first) = self.open.front_mut() else { return Ok(()) };
+        if let Some(request) = first.request.take() {
+            first.number = self.log.add(&request)?;
+        }
         let number = first.number;
         if !self.is_asking {
             helper.start(self.log.required(number)?)?;
