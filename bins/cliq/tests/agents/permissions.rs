@@ -118,6 +118,8 @@ fn a_run_parks_and_goes_on_with_the_answer() {
     world.resume().expect(0);
     assert!(world.env.exists("turn.txt"));
     assert_eq!(world.reviews().len(), 1, "one request, one review");
+    let explained = world.env.cliq(["explain"]).expect(0).stdout;
+    assert_eq!(explained.matches("allowed it once: Once.").count(), 1, "{explained}");
     let prompts = world.prompts("session-1");
     assert_eq!(prompts.len(), 2, "the conversation goes on: {prompts:?}");
     assert!(prompts[0].contains("Write the greeting.") && !prompts[1].contains("Write the greeting."));

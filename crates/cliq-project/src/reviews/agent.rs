@@ -372,6 +372,9 @@ impl<'a> Gate<'a> {
         found.kept.remove(&self.home);
         println(&review.ending().unwrap_or_default());
         if let Some(answer) = review.ask_answer() {
+            // Also for an answer that came while the run was parked or dead: the journal has it once, with its person.
+            let over = review.waiting(None);
+            self.ctx.reporter().review(over.answer.clone().unwrap_or_default(), &over)?;
             return Ok(self.ctx.answer_ask(&answer));
         }
         let Some(mut verdict) = review.verdict() else {

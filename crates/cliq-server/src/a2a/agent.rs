@@ -148,9 +148,11 @@ async fn wait_for_change(app: &Arc<App>, owner: &str, stored: StoredTask) -> Res
     loop {
         match tail.next().await.map_err(|error| internal(&error))? {
             TailItem::Events(events)
-                if events
-                    .iter()
-                    .any(|event| matches!(event.row.kind.as_str(), "task_finished" | "review_waits")) =>
+                if events.iter().any(|event| match event.row.kind.as_str() {
+                    "task_finished" => true,
+                    "review_waits" => waits_for_somebody(&event.row.data),
+                    _ => false,
+                }) =>
             {
                 break;
             }
@@ -159,6 +161,12 @@ async fn wait_for_change(app: &Arc<App>, owner: &str, stored: StoredTask) -> Res
         }
     }
     find(app, owner, stored.run.id.as_str()).await
+}
+
+/// Whether the event of a review names people who have not answered. Without them, the review is over and its phase goes on.
+fn waits_for_somebody(event: &str) -> bool {
+    let event: Value = serde_json::from_str(event).unwrap_or_default();
+    event["review"]["reviewers"].as_array().is_some_and(|names| !names.is_empty())
 }
 
 /// A stream that begins with the task, and gives all updates from its beginning on.
