@@ -187,3 +187,21 @@ fn worktrees_need_a_repository() {
     env.write("findings.json", r#"[{"n":0}]"#);
     env.cliq(["run", "--headless"]).expect(3).says("`workspace: worktree` needs a git repository");
 }
+
+/// Only items have activations: the phase itself has none.
+#[test]
+fn failed_phase_that_starts_again_has_new_worktrees() {
+    let workflow = "workflow:
+  phases:
+    - name: work
+      type: exec
+      for_each: '[\"a\", \"b\"]'
+      workspace: worktree
+      commands: [{name: c, run: 'cat ready.txt > own-$(item).txt'}]
+";
+    let env = project(workflow, 1);
+    env.cliq(["run", "--headless"]).expect(3);
+    env.write("ready.txt", "now\n");
+    env.cliq(["run", "--headless", "--resume", "--from", "work"]).expect(0).says("work: is to be done again");
+    assert_eq!((env.read("own-a.txt"), env.read("own-b.txt")), ("now\n".to_owned(), "now\n".to_owned()));
+}

@@ -112,8 +112,9 @@ impl Pipeline {
 
     /// A phase is as if it had never run, save for how often it was activated.
     pub(super) fn reset(&mut self, phase: PhaseId, out: &mut Vec<Effect>) {
-        // A phase that was kept or skipped is done without an activation.
-        if self.activations(phase) > 0 || self.phases.phase(phase).done.is_some() {
+        // A phase that was kept or skipped is done without an activation. One with a list has none of its own: its items have.
+        let record = self.phases.phase(phase);
+        if self.activations(phase) > 0 || record.done.is_some() || record.items().is_some() {
             out.push(Effect::Report(Report::PhaseReset { phase }));
         }
         self.phases.set_state(phase, PhaseState::Waiting);
