@@ -25,6 +25,7 @@ mod probe;
 mod program;
 mod prompt;
 mod reply;
+mod structure;
 mod thoughts;
 
 use std::time::{Duration, Instant};
@@ -50,6 +51,7 @@ use program::Program;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
+use structure::{Outputs, Structure};
 
 /// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);
@@ -131,25 +133,65 @@ fn open<'a>(
         }
         #[cfg(feature = "http")]
         open::Opened::Api(access) => {
-            let has_tools = model_loop::tools_of(&agent, &settings, ctx).built_in().next().is_some();
+            let selection = model_loop::tools_of(&agent, &settings, ctx);
+            let has_tools = selection.built_in().next().is_some();
+            let structure =
+                structure_of(ctx, cliq_settings::AgentSettings::read(&settings, name).structured)?;
+            let answer = match (&structure, has_tools, selection.allows_mcp()) {
+                (None, _, _) | (Some(_), false, true) => prompt::AnswerForm::Text,
+                (Some(_), true, _) => prompt::AnswerForm::Tool,
+                (Some(_), false, false) => prompt::AnswerForm::Object,
+            };
             let render = |steering: &[SteeringMessage], scope: prompt::Scope<'_>| {
                 // A loop asks about a rejected answer in its conversation.
-                render(&prompt::Form { steering, rejected: false, has_tools, scope })
+                let form =
+                    prompt::Form { steering, rejected: false, has_tools, has_system: true, answer, scope };
+                render(&form)
             };
             let prompt = model_loop::Prompt { render: &render, again: rejected };
-            let model = ModelLoop::open(&agent, *access, &settings, environment, ctx, &prompt)?;
+            let opened = model_loop::Opened { agent: &agent, access: *access, selection, structure };
+            let model = ModelLoop::open(opened, &settings, environment, ctx, &prompt)?;
             Ok(Worker::Api(Box::new(model)))
         }
     }
 }
 
+/// Structure of the answer of a model behind an API: of a gate, or of a phase with a schema.
+#[cfg(feature = "http")]
+fn structure_of(ctx: &PhaseContext, is_structured: Option<bool>) -> Result<Option<Structure>, AnyError> {
+    if is_structured == Some(false) {
+        return Ok(None);
+    }
+    match ctx.dispatch().gate.as_ref().filter(|_| ctx.phase().kind.is_gate()) {
+        Some(gate) => Ok(Some(Structure::Verdict(gate.route_targets.clone()))),
+        None => Ok(outputs_of(ctx)?.map(Structure::Outputs)),
+    }
+}
+
 pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Result<Completion, AnyError> {
+    let outputs = outputs_of(ctx)?;
     let mut worker = open(ctx, environment, &|form| prompt::standard(ctx, form), None)?;
-    let answer = match worker.answer()? {
-        Ended::Answer(answer) => answer,
-        Ended::Limited { partial, reached } => {
-            ctx.send(&handoff(Reply::parse(&partial)).with_limited(reached.limited.clone()))?;
-            return Err(reached.into());
+    let mut again = false;
+    let answer = loop {
+        let answer = match worker.answer()? {
+            Ended::Answer(answer) => answer,
+            Ended::Limited { partial, reached } => {
+                ctx.send(&handoff(Reply::parse(&partial)).with_limited(reached.limited.clone()))?;
+                return Err(reached.into());
+            }
+        };
+        let reply = Reply::parse(&answer);
+        match outputs.as_ref().map_or(Ok(()), |outputs| outputs.check(reply.data.as_ref())) {
+            Ok(()) => break answer,
+            Err(why) if !std::mem::replace(&mut again, true) => {
+                ctx.progress(format!("the answer cannot be handed over ({why}); asking once more"))?;
+                worker.again(answer, prompt::again_with_data(&why, ctx.phase().outputs.as_ref()))?;
+            }
+            Err(why) => {
+                return Err(
+                    format!("the answer of the model cannot be handed over, asked twice: {why}").into()
+                );
+            }
         }
     };
     let markers = markers(&thoughts::split(&answer).text);
@@ -164,6 +206,13 @@ pub(crate) fn standard(ctx: &StandardContext, environment: &Environment) -> Resu
         result["markers"] = markers.into();
     }
     Ok(ctx.complete(result))
+}
+
+/// Returns the schema of the data that a phase hands over, if it has one.
+fn outputs_of(ctx: &PhaseContext) -> Result<Option<Outputs>, AnyError> {
+    let schema = ctx.phase().outputs.as_ref();
+    let outputs = schema.map(Outputs::new).transpose();
+    outputs.map_err(|why| format!("the schema of `outputs` is not valid: {why}").into())
 }
 
 fn handoff(reply: Reply) -> Handoff {

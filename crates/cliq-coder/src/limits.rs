@@ -21,6 +21,8 @@ pub struct Limits {
     pub price: Option<Price>,
     /// Whether the model may call tools.
     pub has_tools: bool,
+    /// Tool whose first call with a good result is the answer.
+    pub answer_tool: Option<&'static str>,
 }
 
 impl Default for Limits {
@@ -33,6 +35,7 @@ impl Default for Limits {
             budget: Budget::default(),
             price: None,
             has_tools: false,
+            answer_tool: None,
         }
     }
 }

@@ -45,6 +45,8 @@ const RESUMED: &str = "Your work was interrupted, since your last replies could 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loop {
     limits: Limits,
+    /// Instructions before the conversation.
+    system: Option<String>,
     turns: Vec<Turn>,
     /// Reply whose lines are being applied.
     partial: Reply,
@@ -54,6 +56,8 @@ pub struct Loop {
     /// Whether the open calls are those of a reply that was cut off.
     are_calls_cut: bool,
     answer: Option<String>,
+    /// Arguments of the call that is the answer, while other calls are open.
+    given: Option<String>,
     failure: Option<Failure>,
     /// Whether the last line is the end of an activation that failed. A resumed one goes on after it.
     is_ended: bool,
@@ -131,7 +135,7 @@ pub enum Step {
     Run(Vec<ToolCall>),
     /// Record and apply this line.
     Add(TranscriptBody),
-    /// The agent has its answer.
+    /// The agent has its answer: a text, or the arguments of the answer tool as JSON.
     Answer(String),
     /// A limit ended the work before there was an answer.
     Limited {
@@ -152,12 +156,14 @@ impl Loop {
             context_tokens: limits.context_tokens,
             reply_tokens: limits.reply_tokens,
             limits,
+            system: None,
             turns: Vec::new(),
             partial: Reply::default(),
             stage: Stage::Work,
             open: Vec::new(),
             are_calls_cut: false,
             answer: None,
+            given: None,
             failure: None,
             is_ended: false,
             replies: 0,
@@ -187,6 +193,12 @@ impl Loop {
         &self.turns
     }
 
+    /// Instructions before the conversation, in the role of the system.
+    #[must_use]
+    pub fn system(&self) -> Option<&str> {
+        self.system.as_deref()
+    }
+
     /// Usage of all replies.
     #[must_use]
     pub fn spent(&self) -> &Usage {
@@ -203,6 +215,12 @@ impl Loop {
     #[must_use]
     pub fn open_calls(&self) -> &[ToolCall] {
         if self.are_calls_cut { &[] } else { &self.open }
+    }
+
+    /// Whether the next reply is work on the task: no summary, and no last words before a limit.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.stage == Stage::Work
     }
 
     /// Whether lines of a reply were applied whose end is missing.
@@ -227,6 +245,10 @@ impl Loop {
             | TranscriptBody::Permission(_)
             | TranscriptBody::Notice { .. }
             | TranscriptBody::End { .. } => {}
+            // The first one counts: later changes are messages of the user.
+            TranscriptBody::Message { role: Role::System, text, .. } => {
+                self.system.get_or_insert_with(|| text.clone());
+            }
             TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {
                 self.add_message(text, *origin, images);
             }
@@ -374,7 +396,10 @@ impl Loop {
 
     fn add_result(&mut self, result: &ToolResult) {
         let Some(at) = self.open.iter().position(|call| call.id == result.id) else { return };
-        self.open.remove(at);
+        let call = self.open.remove(at);
+        if !result.is_error && self.limits.answer_tool == Some(call.name.as_str()) && self.given.is_none() {
+            self.given = Some(serde_json::Value::Object(call.arguments).to_string());
+        }
         if !matches!(self.turns.last(), Some(Turn::Results(_))) {
             self.turns.push(Turn::Results(Vec::new()));
         }
@@ -394,6 +419,7 @@ impl Loop {
             self.failure = Some(Failure::Repetition(repeated));
         }
         if self.open.is_empty() {
+            self.answer = self.given.take();
             self.are_calls_cut = false;
             self.make_room();
         }

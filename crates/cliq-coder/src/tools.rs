@@ -17,6 +17,11 @@ pub use paths::Workspace;
 /// Maximum size of a result in bytes, unless the context is small.
 pub const RESULT_LIMIT: usize = 30_000;
 
+/// Tool by which a gate gives its verdict. It ends the work.
+pub const GIVE_VERDICT: &str = "give_verdict";
+/// Tool by which a phase hands over its result. It ends the work.
+pub const HAND_OVER: &str = "hand_over";
+
 /// Tool as it is described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {

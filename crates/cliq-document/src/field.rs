@@ -9,6 +9,8 @@ pub enum Type {
     Integer(i64, i64),
     /// A number above 0, such as an amount of money.
     Amount,
+    /// A number within bounds, both inclusive.
+    Number(u32, u32),
     /// `true` or `false`.
     Bool,
     /// `90s`, `45m`, `8h`, `2d`.

@@ -187,6 +187,20 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
                 _ => wrong(node, name, "a number", problems),
             };
         }
+        Type::Number(least, most) => {
+            let number = node.scalar().and_then(|text| text.parse::<f64>().ok());
+            return match (&node.kind, number) {
+                (Kind::Number(_), Some(n)) if (f64::from(least)..=f64::from(most)).contains(&n) => true,
+                (Kind::Number(_), _) => {
+                    let found = node.scalar().unwrap_or_default();
+                    let message = format!("`{name}` is a number from {least} to {most}, here is {found}");
+                    let help = format!("write a number from {least} to {most}");
+                    problems.push(Diagnostic::error("out-of-range", node.span, message, help));
+                    false
+                }
+                _ => wrong(node, name, "a number", problems),
+            };
+        }
         Type::Integer(least, most) => {
             return match (&node.kind, node.scalar().and_then(|s| s.parse::<i64>().ok())) {
                 (Kind::Number(_), Some(n)) if (least..=most).contains(&n) => true,

@@ -30,6 +30,7 @@ fn of(ty: Type) -> Value {
         Type::Integer(least, i64::MAX) => json!({"type": "integer", "minimum": least}),
         Type::Integer(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Type::Amount => json!({"type": "number", "exclusiveMinimum": 0}),
+        Type::Number(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
         Type::Bool => json!({"type": "boolean"}),
         Type::Duration => json!({"type": "string", "pattern": "^[0-9]+[smhd]$"}),
         Type::Word(words) => json!({"enum": words}),

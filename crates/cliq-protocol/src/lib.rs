@@ -28,6 +28,7 @@ mod mcp;
 mod message;
 mod name;
 mod order;
+mod parameters;
 mod permissions;
 mod reply;
 mod review;
@@ -65,6 +66,7 @@ pub use message::{
 };
 pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
+pub use parameters::{Effort, ExtraBody, ModelParameters, Temperature};
 pub use permissions::{PermissionDecision, PermissionRecord, PermissionRule, Permissions, ToolKind};
 pub use reply::ReplyKind;
 pub use review::{REVIEW_TIMEOUT, ReviewSpec, WaitingReview};

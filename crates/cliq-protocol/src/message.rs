@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::{
     AgentTools, AskDispatch, Budget, CommandResult, ConversationMode, DecodeError, DispatchType,
-    HistoryEntry, McpServerSpec, Object, Permissions, PhaseKind, PhaseName, PreviousActivation, RunId,
-    SteeringMessage, VERSION,
+    HistoryEntry, McpServerSpec, ModelParameters, Object, Permissions, PhaseKind, PhaseName,
+    PreviousActivation, RunId, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -109,6 +109,12 @@ pub struct PhaseInfo {
     /// The model, for agents that have several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Parameters of requests to the model, if the team chooses some.
+    #[serde(default, skip_serializing_if = "ModelParameters::is_default")]
+    pub parameters: ModelParameters,
+    /// JSON Schema of the data that a model agent hands over, if the team has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Value>,
     /// The action, for connectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,

@@ -177,6 +177,8 @@ pub struct TranscriptStart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
+    /// cliq: instructions before the conversation.
+    System,
     /// cliq, on behalf of people.
     User,
     /// The model.

@@ -1,4 +1,4 @@
-//! Server that plays the wire formats of three model APIs from a script.
+//! Server that plays the wire formats of four model APIs from a script.
 //!
 //! [`ScriptedModel`] serves until it is dropped. [`Script`] has scenes: the first one whose texts are in the first message of a request
 //! applies, and the number of replies in the request chooses the next one.

@@ -1,4 +1,4 @@
-//! Requests of the three APIs: the parts that a script reads.
+//! Requests of the four APIs: the parts that a script reads.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 pub(crate) enum Api {
     Anthropic,
     OpenAi,
+    Responses,
     Gemini,
 }
 
 /// Parts of a request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Parsed {
-    /// Text of the first message.
+    /// Instructions of the system, and text of the first message.
     pub(crate) first: String,
     /// Number of replies in the conversation.
     pub(crate) replies: usize,
@@ -28,29 +29,68 @@ impl Api {
     pub(crate) fn parse(self, body: &Value, path: &str) -> Parsed {
         let messages = match self {
             Self::Gemini => &body["contents"],
+            Self::Responses => &body["input"],
             Self::Anthropic | Self::OpenAi => &body["messages"],
         };
         let messages = messages.as_array().map(Vec::as_slice).unwrap_or_default();
-        let of_model = |message: &&Value| matches!(message["role"].as_str(), Some("assistant" | "model"));
-        let replies = messages.iter().filter(of_model).count();
+        let replies = match self {
+            Self::Responses => replies_of_items(messages),
+            Self::Anthropic | Self::OpenAi | Self::Gemini => {
+                let of_model =
+                    |message: &&Value| matches!(message["role"].as_str(), Some("assistant" | "model"));
+                messages.iter().filter(of_model).count()
+            }
+        };
         let first = messages.iter().find(|message| message["role"] == "user").map(texts).unwrap_or_default();
+        let first = format!("{}{first}", self.system(body, messages));
         let is_streaming = match self {
             Self::Gemini => path.contains("stream"),
-            Self::Anthropic | Self::OpenAi => body["stream"] == true,
+            Self::Anthropic | Self::OpenAi | Self::Responses => body["stream"] == true,
         };
-        let mut blocks = vec![(json!([body["model"], body["system"], body["tools"]]), false)];
+        let system = [&body["system"], &body["instructions"], &body["systemInstruction"]];
+        let mut blocks = vec![(json!([body["model"], system, body["tools"]]), false)];
         for message in messages {
             match message["content"].as_array().or_else(|| message["parts"].as_array()) {
                 Some(parts) => blocks.extend(parts.iter().map(|part| block(&message["role"], part))),
                 None => blocks.push((message.clone(), false)),
             }
         }
-        // Two of the APIs cache beginnings by themselves.
+        // Three of the APIs cache beginnings by themselves.
         if self != Self::Anthropic {
             blocks.iter_mut().for_each(|(_, ends)| *ends = true);
         }
         Parsed { first, replies, is_streaming, blocks }
     }
+
+    /// Instructions before the conversation. Empty if there are none.
+    fn system(self, body: &Value, messages: &[Value]) -> String {
+        let text = match self {
+            Self::Anthropic => body["system"]
+                .as_str()
+                .map_or_else(|| texts(&json!({"content": body["system"]})), str::to_owned),
+            Self::Responses => body["instructions"].as_str().unwrap_or_default().to_owned(),
+            Self::Gemini => texts(&body["systemInstruction"]),
+            Self::OpenAi => {
+                messages.first().filter(|message| message["role"] == "system").map(texts).unwrap_or_default()
+            }
+        };
+        if text.is_empty() { text } else { text + "\n" }
+    }
+}
+
+/// Number of replies in a list of items: several items of the model in a row are one.
+fn replies_of_items(items: &[Value]) -> usize {
+    let of_model = |item: &Value| {
+        item["role"] == "assistant" || matches!(item["type"].as_str(), Some("reasoning" | "function_call"))
+    };
+    let mut before = false;
+    let is_start = |item: &&Value| {
+        let now = of_model(item);
+        let is_start = now && !before;
+        before = now;
+        is_start
+    };
+    items.iter().filter(is_start).count()
 }
 
 fn block(role: &Value, part: &Value) -> (Value, bool) {

@@ -71,10 +71,10 @@ impl ScriptedModel {
         Ok(Self { origin, shared, _runtime: runtime })
     }
 
-    /// Base URL for an API: `anthropic`, `openai` or `gemini`.
+    /// Base URL for an API: `anthropic`, `openai`, `openai-responses` or `gemini`.
     #[must_use]
     pub fn base(&self, api: &str) -> String {
-        if api == "openai" { format!("{}/v1", self.origin) } else { self.origin.clone() }
+        if api.starts_with("openai") { format!("{}/v1", self.origin) } else { self.origin.clone() }
     }
 
     /// Requests so far, oldest first.
@@ -111,6 +111,7 @@ async fn reply(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes, receive
     let api = match uri.path() {
         path if path.ends_with("/messages") => Api::Anthropic,
         path if path.ends_with("/chat/completions") => Api::OpenAi,
+        path if path.ends_with("/responses") => Api::Responses,
         path if path.contains("/models/") && path.contains("enerateContent") => Api::Gemini,
         _ => return StatusCode::NOT_FOUND.into_response(),
     };

@@ -1,8 +1,9 @@
-//! Replies in the formats of the three APIs.
+//! Replies in the formats of the four APIs.
 
 mod anthropic;
 mod gemini;
 mod openai;
+mod responses;
 
 use serde_json::{Value, json};
 
@@ -53,6 +54,7 @@ pub(crate) fn whole(api: Api, reply: &Reply<'_>) -> Value {
     match api {
         Api::Anthropic => anthropic::whole(reply),
         Api::OpenAi => openai::whole(reply),
+        Api::Responses => responses::whole(reply),
         Api::Gemini => gemini::whole(reply),
     }
 }
@@ -62,6 +64,7 @@ pub(crate) fn stream(api: Api, reply: &Reply<'_>) -> String {
     match api {
         Api::Anthropic => anthropic::stream(reply),
         Api::OpenAi => openai::stream(reply),
+        Api::Responses => responses::stream(reply),
         Api::Gemini => gemini::stream(reply),
     }
 }
@@ -72,7 +75,7 @@ pub(crate) fn error(api: Api, status: u16, message: &str) -> Value {
         Api::Anthropic => {
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
         }
-        Api::OpenAi => {
+        Api::OpenAi | Api::Responses => {
             json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": null}})
         }
         Api::Gemini => json!({"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}),

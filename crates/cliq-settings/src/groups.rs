@@ -22,7 +22,7 @@ mod transfers;
 mod triggers;
 
 pub use a2a::{A2aSettings, CardSettings, InputSettings};
-pub use agents::{AgentKind, AgentSettings, BuilderSettings, ModelProvider};
+pub use agents::{AgentKind, AgentSettings, BuilderSettings, CacheLifetime, ModelProvider};
 pub use checkpoints::CheckpointSettings;
 pub use code_hosts::{BitbucketSettings, GithubSettings, GitlabSettings};
 pub use connectors::{GdriveAccount, GdriveSettings};

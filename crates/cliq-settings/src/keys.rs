@@ -1,6 +1,8 @@
 //! Keys: what a setting takes, and whether a value is one.
 
-use cliq_protocol::{AgentTools, Network, Permissions, TOOL_NAMES, shorten, without_credentials};
+use cliq_protocol::{
+    AgentTools, ExtraBody, Network, Permissions, TOOL_NAMES, Temperature, shorten, without_credentials,
+};
 use cliq_review::Directory;
 use cliq_workflow::{nearest, parse_duration};
 use serde_json::Value;
@@ -52,6 +54,10 @@ pub enum Kind {
     Count,
     /// A number, 0 or more.
     Amount,
+    /// A number from 0 to 2.
+    Temperature,
+    /// A JSON object: fields of the requests to a model.
+    ExtraBody,
     /// `true` or `false`.
     Flag,
     /// A duration such as `90s`.
@@ -166,7 +172,7 @@ impl Key {
             || text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
         let value = match self.kind {
             Kind::Count => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
-            Kind::Amount => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
+            Kind::Amount | Kind::Temperature => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
             Kind::Flag => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
             Kind::List if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
@@ -175,7 +181,9 @@ impl Key {
             Kind::Tools if AgentTools::WORDS.contains(&text) => text.into(),
             Kind::Permissions if Permissions::WORDS.contains(&text) => text.into(),
             Kind::Network => Value::Array(list()),
-            Kind::Meshes | Kind::Reviewers => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            Kind::Meshes | Kind::Reviewers | Kind::ExtraBody => {
+                serde_json::from_str(text).unwrap_or_else(|_| text.into())
+            }
             Kind::List | Kind::Channels | Kind::Tools | Kind::Permissions => Value::Array(list()),
             _ => text.into(),
         };
@@ -196,6 +204,8 @@ impl Key {
             Kind::Choice(words) => text.is_some_and(|text| words.contains(&text)),
             Kind::Count => value.as_u64().is_some_and(|n| n > 0),
             Kind::Amount => amount_of(value).is_some_and(|n| n.is_finite() && n >= 0.0),
+            Kind::Temperature => amount_of(value).and_then(Temperature::new).is_some(),
+            Kind::ExtraBody => serde_json::from_value::<ExtraBody>(value.clone()).is_ok(),
             Kind::Flag => value.is_boolean(),
             Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
             Kind::Size => size_of(value).is_some(),
@@ -236,6 +246,11 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Count => "a whole number, at least 1".to_owned(),
             Self::Amount => "a number, 0 or more".to_owned(),
+            Self::Temperature => "a number from 0 to 2".to_owned(),
+            Self::ExtraBody => format!(
+                "a JSON object such as {{\"top_k\": 20}}, without the fields that cliq sets itself ({})",
+                ExtraBody::RESERVED.join(", ")
+            ),
             Self::Flag => "true or false".to_owned(),
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Size => "a number of bytes, such as \"512m\" or \"4g\"".to_owned(),

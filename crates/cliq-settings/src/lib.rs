@@ -16,7 +16,7 @@ mod value;
 pub use edit::{set, unset};
 pub use environment::{Environment, is_executable};
 pub use groups::{
-    A2aSettings, AgentKind, AgentSettings, BitbucketSettings, BuilderSettings, CardSettings,
+    A2aSettings, AgentKind, AgentSettings, BitbucketSettings, BuilderSettings, CacheLifetime, CardSettings,
     CheckpointSettings, DatabaseSettings, DockerSettings, DurabilityChoice, EmailSettings,
     EnforcementSettings, GdriveAccount, GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy,
     InputSettings, KEYS, KubernetesSettings, LauncherChoice, MailSecurity, McpServerSettings,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_protocol::{AgentTools, Network, Permissions, Profile};
+use cliq_protocol::{AgentTools, Effort, ExtraBody, Network, Permissions, Profile, Temperature};
 use cliq_review::Directory;
 use cliq_workflow::parse_duration;
 use serde_json::Value;
@@ -139,6 +139,35 @@ impl SettingValue for Permissions {
 
     fn from_json(value: &Value) -> Option<Self> {
         serde_json::from_value(value.clone()).ok()
+    }
+}
+
+impl SettingValue for Effort {
+    const KIND: Kind = Kind::Choice(&Self::WORDS);
+
+    fn from_json(value: &Value) -> Option<Self> {
+        Self::parse(value.as_str()?)
+    }
+}
+
+impl SettingValue for Temperature {
+    const KIND: Kind = Kind::Temperature;
+
+    fn from_json(value: &Value) -> Option<Self> {
+        Self::new(amount_of(value)?)
+    }
+}
+
+impl SettingValue for ExtraBody {
+    const KIND: Kind = Kind::ExtraBody;
+    const MAY_BE_UNSET: bool = true;
+
+    fn from_json(value: &Value) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
+    }
+
+    fn unset() -> Option<Self> {
+        Some(Self::default())
     }
 }
 

@@ -33,6 +33,8 @@ impl ValidatedWorkflow {
             agent: _,
             role,
             model: _,
+            parameters,
+            outputs,
             agent_tools,
             permissions,
             conversation,
@@ -62,6 +64,11 @@ impl ValidatedWorkflow {
         parts.add_if(*support, "support", support);
         parts.add_if(!depends_on.is_empty(), "depends_on", &names(depends_on));
         parts.add_if(role != name.as_str(), "role", role);
+        parts.add_some("outputs", outputs.as_ref());
+        parts.add_some("effort", parameters.effort.as_ref());
+        parts.add_some("temperature", parameters.temperature.as_ref());
+        parts.add_some("max_tokens", parameters.max_tokens.as_ref());
+        parts.add_if(!parameters.extra_body.is_empty(), "extra_body", &parameters.extra_body);
         parts.add_some("agent_tools", agent_tools.as_ref());
         parts.add_some("permissions", permissions.as_ref());
         parts.add_if(!conversation.is_fresh(), "conversation", conversation);

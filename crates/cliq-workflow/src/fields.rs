@@ -2,7 +2,7 @@
 //! holds docs/team-yml.md against it.
 
 use cliq_document::{Field, Type, may, must};
-use cliq_protocol::{AgentTools, ConversationMode, Permissions};
+use cliq_protocol::{AgentTools, ConversationMode, Effort, Permissions};
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
@@ -76,6 +76,31 @@ pub(crate) static PHASE: &[Field] = &[
     may("agent", Type::Text, "Who works: an agent of `agents`, an installed one or a built-in one."),
     may("role", Type::Text, "The role file is `roles/<role>.md` instead of `roles/<phase>.md`."),
     may("model", Type::Text, "The model, for agents that have several."),
+    may(
+        "effort",
+        Type::Word(&Effort::WORDS),
+        "How much a model behind an API thinks before it answers. Default: the setting `agents.NAME.effort`.",
+    ),
+    may(
+        "temperature",
+        Type::Number(0, 2),
+        "Temperature of a model behind an API. Default: the setting `agents.NAME.temperature`.",
+    ),
+    may(
+        "max_tokens",
+        Type::Integer(1, i64::MAX),
+        "The most tokens of a reply of a model behind an API. Default: the setting `agents.NAME.max_tokens`.",
+    ),
+    may(
+        "extra_body",
+        Type::Any,
+        "A mapping: further fields of requests to a model behind an API, such as `top_k`, added to those of the setting `agents.NAME.extra_body`.",
+    ),
+    may(
+        "outputs",
+        Type::Object(PHASE_OUTPUTS),
+        "What a phase of a model agent hands over. An answer that violates the schema is sent back once, and then the phase fails.",
+    ),
     may(
         "agent_tools",
         Type::WordOrTexts(&AgentTools::WORDS),
@@ -165,6 +190,9 @@ pub(crate) static PHASE: &[Field] = &[
     ),
     may("notify", Type::Object(NOTIFY_EVENTS), "Whom to tell when it completes, escalates or fails."),
 ];
+
+pub(crate) static PHASE_OUTPUTS: &[Field] =
+    &[must("schema", Type::Any, "JSON Schema of the data: a mapping, with `type: object`.")];
 
 pub(crate) const PROFILES: &[&str] = &["off", "workspace", "strict"];
 

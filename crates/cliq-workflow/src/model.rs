@@ -7,7 +7,8 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_expr::Expression;
 use cliq_protocol::{
-    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, PhaseName, Sandbox, TeamName,
+    AgentTools, Budget, ConversationMode, McpServerSpec, ModelParameters, Permissions, PhaseKind, PhaseName,
+    Sandbox, TeamName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,6 +143,10 @@ pub struct Phase {
     pub role: String,
     /// The model.
     pub model: Option<String>,
+    /// Parameters of requests to the model, if the team chooses some.
+    pub parameters: ModelParameters,
+    /// JSON Schema of the data that it hands over, if the team has one.
+    pub outputs: Option<Value>,
     /// Tools of a model agent, if the team chooses them.
     pub agent_tools: Option<AgentTools>,
     /// Policy for requests of the agent for permission, if the team chooses one.

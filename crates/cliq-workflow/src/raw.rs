@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use cliq_protocol::{
-    AgentTools, Budget, ConversationMode, McpServerSpec, Permissions, PhaseKind, ReviewSpec, Sandbox,
-    TOOL_NAMES, ToolKind, is_mcp_server_name,
+    AgentTools, Budget, ConversationMode, Effort, ExtraBody, McpServerSpec, ModelParameters, Permissions,
+    PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES, Temperature, ToolKind, is_mcp_server_name,
 };
 use serde_json::Value;
 
@@ -52,6 +52,8 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) budget: Budget,
     pub(crate) sandbox: Sandbox,
+    pub(crate) parameters: ModelParameters,
+    pub(crate) outputs: Option<Value>,
     pub(crate) agent_tools: Option<AgentTools>,
     pub(crate) permissions: Option<Permissions>,
     pub(crate) conversation: ConversationMode,
@@ -156,6 +158,52 @@ fn read_sandbox(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Sandbox 
             "docs/sandbox.md in the repository of cliq describes sandboxes",
         ));
         Sandbox::default()
+    })
+}
+
+/// The parameters of requests to the model of a phase. Values out of range are problems of their fields already.
+fn read_parameters(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> ModelParameters {
+    ModelParameters {
+        effort: record.text("effort").and_then(|word| Effort::parse(&word.value)),
+        temperature: record.amount("temperature").and_then(Temperature::new),
+        max_tokens: record.integer("max_tokens").and_then(|tokens| u64::try_from(tokens).ok()),
+        extra_body: record
+            .node("extra_body")
+            .map_or_else(ExtraBody::default, |node| read_extra_body(node, problems)),
+    }
+}
+
+/// The schema of `outputs`. Whether it is a valid JSON Schema is checked where data is checked with it.
+fn read_outputs(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    let node = record.node("outputs")?;
+    let outputs = Record::read(node, fields::PHASE_OUTPUTS, "`outputs`", problems)?;
+    let schema = outputs.node("schema")?;
+    let value = schema.to_json();
+    if value["type"] != "object" {
+        let message = "the schema of `outputs` is not one of an object: data are named values".to_owned();
+        let help = "write `type: object`, and `properties:` with the values".to_owned();
+        problems.push(Diagnostic::error("invalid-value", schema.span, message, help));
+        return None;
+    }
+    Some(value)
+}
+
+fn read_extra_body(node: &Node, problems: &mut Vec<Diagnostic>) -> ExtraBody {
+    let mut wrong = |span, message: String, help: String| {
+        problems.push(Diagnostic::error("invalid-value", span, message, help));
+        ExtraBody::default()
+    };
+    let Value::Object(fields) = node.to_json() else {
+        let message = format!("`extra_body` is a mapping, here is {}", node.describe());
+        return wrong(node.span, message, "write fields under it, such as `top_k: 20`".to_owned());
+    };
+    ExtraBody::new(fields).unwrap_or_else(|name| {
+        let span = match &node.kind {
+            Kind::Map(entries) => entries.iter().find(|entry| entry.key == name).map(|entry| entry.span),
+            _ => None,
+        };
+        let message = format!("`extra_body` cannot have `{name}`: cliq sets this field itself");
+        wrong(span.unwrap_or(node.span), message, "remove it".to_owned())
     })
 }
 
@@ -300,6 +348,8 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         timeout: record.duration("timeout"),
         budget: read_budget(&record, problems),
         sandbox: read_sandbox(&record, problems),
+        parameters: read_parameters(&record, problems),
+        outputs: read_outputs(&record, problems),
         agent_tools: read_tools(&record, problems),
         permissions: read_permissions(&record, problems),
         conversation: record

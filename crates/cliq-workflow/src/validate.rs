@@ -116,6 +116,8 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             },
             role: raw.record.text("role").unwrap_or_else(|| raw.name.clone()).value,
             model: raw.record.text("model").map(|m| m.value),
+            parameters: raw.parameters.clone(),
+            outputs: raw.outputs.clone(),
             agent_tools: raw.agent_tools.clone(),
             permissions: raw.permissions.clone(),
             conversation: raw.conversation,

@@ -42,6 +42,10 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
             head(GREEN, "model")?;
             body(text, usize::MAX)
         }
+        TranscriptBody::Message { role: Role::System, text, .. } => {
+            head(CYAN, "role and tools")?;
+            body(text, PROMPT_LINES)
+        }
         TranscriptBody::Message { role: Role::User, text, origin, images, .. } => {
             head(CYAN, name(*origin))?;
             body(text, PROMPT_LINES)?;

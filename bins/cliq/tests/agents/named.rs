@@ -65,13 +65,13 @@ fn a_kind_changes_the_way_of_a_known_name_and_no_other() {
     define(&env, &["-g"], "codex", &[("kind", "acp")]);
     define(&env, &["-g"], "rules", &[("kind", "acp")]);
     define(&env, &["-g"], "odd", &[("kind", "acp")]);
-    define(&env, &["-g"], "later", &[("kind", "openai-responses")]);
+    define(&env, &["-g"], "later", &[("kind", "openai-responses"), ("api_key", "sk-test")]);
     define(&env, &["-g"], "wrong", &[("kind", "acp"), ("preset", "opencod")]);
     let list = env.cliq(["agent", "list"]).expect(0);
     list.says("codex            acp (codex)")
         .says("`codex-acp` is not on the PATH: install it (@agentclientprotocol/codex-acp (npm))")
         .says("set `agents.odd.command` to its program")
-        .says("the kind `openai-responses` is not available")
+        .says("at https://api.openai.com/v1")
         .says("there is no preset `opencod`")
         .says("`agents.rules.kind` has no effect");
     env.cliq(["settings", "set", "agents.x.kind", "acpp"]).expect(2).says("one of acp, anthropic");

@@ -93,7 +93,7 @@ fn fresh_prompt_has_the_last_answer_and_the_changed_files() {
     // A fresh conversation plays the same script again: the gate is never content.
     world.env.cliq(["run", "--headless"]).expect(3);
     let entries = world.transcript("work.2");
-    let prompt = entries[1]["text"].as_str().expect("text");
+    let prompt = entries[2]["text"].as_str().expect("text");
     assert!(entries[0]["continued_from"].is_null() && prompt.contains("Write the greeting."), "{prompt}");
     let section = "## Your Earlier Work\n\nYour last answer was:\n\n```answer\nFirst answer.\n```\n\nYou changed these files:\n\n- notes.md\n";
     assert!(prompt.contains(section), "{prompt}");

@@ -4,7 +4,7 @@ use cliq_project::internals::MODEL_DEMO_SCRIPT;
 use cliq_scripted_model::{Behavior, ScriptedModel};
 use cliq_testkit::env::Env;
 
-use crate::coder::world::APIS;
+use crate::coder::world::{APIS, define};
 
 #[test]
 fn demo_carries_a_feature_through_a_failing_test() {
@@ -30,6 +30,7 @@ fn code_team_works_with_servers_that_do_not_stream() {
         for (path, text) in cliq_project::internals::MODEL_DEMO_FILES {
             env.write(path, text);
         }
+        define(&env, agent);
         env.cliq(["init"]).expect(0);
         env.cliq(["assemble", "@cliq/code"]).expect(0);
         env.cliq(["req", "-m", "greet.sh --polite NAME"]).expect(0);

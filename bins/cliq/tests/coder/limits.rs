@@ -288,7 +288,7 @@ fn phases_and_settings_choose_tools() {
     assert_eq!(offered(0), ["read_file", "search"]);
     assert_eq!(offered(1), ["read_file", "list_files", "search", "report_progress"]);
     assert_eq!(offered(2), [""; 0]);
-    assert_eq!(offered(3), ["read_file", "list_files", "search", "report_progress"]);
+    assert_eq!(offered(3), ["read_file", "list_files", "search", "report_progress", "give_verdict"]);
     world
         .env
         .cliq(["settings", "set", "agents.openai-api.tools", "everything"])

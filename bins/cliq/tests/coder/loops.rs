@@ -64,7 +64,7 @@ fn each_api_completes_a_session_with_tools() {
             );
             let kinds: Vec<Value> =
                 world.transcript("work.1").into_iter().map(|entry| entry["type"].clone()).collect();
-            assert_eq!(kinds[..3], ["start", "message", "thinking"], "{kinds:?}");
+            assert_eq!(kinds[..4], ["start", "message", "message", "thinking"], "{kinds:?}");
             assert_eq!(kinds.iter().filter(|kind| *kind == "usage").count(), 5);
             assert_eq!(kinds.last().unwrap(), "end");
             let all = world.env.read(".cliq/transcripts/work.1.jsonl");

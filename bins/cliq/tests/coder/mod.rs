@@ -9,5 +9,6 @@ mod limits;
 mod loops;
 mod quirks;
 mod servers;
+mod table;
 mod traces;
 mod world;

@@ -34,9 +34,12 @@ fn spans_have_the_events_of_a_transcript() {
     let _ = collector.wait();
     let events = agent.unwrap()["events"].as_array().unwrap().clone();
     let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["message", "message", "tool_call", "usage", "tool_result", "message", "usage"]);
-    assert_eq!(events[2]["attributes"]["tool"], "list_files");
-    assert!(events[3]["attributes"]["tokens_in"].as_str().unwrap().parse::<u64>().unwrap() > 100);
+    assert_eq!(
+        names,
+        ["message", "message", "message", "tool_call", "usage", "tool_result", "message", "usage"]
+    );
+    assert_eq!(events[3]["attributes"]["tool"], "list_files");
+    assert!(events[4]["attributes"]["tokens_in"].as_str().unwrap().parse::<u64>().unwrap() > 100);
     assert!(!json!(events).to_string().contains("I look."), "texts stay here");
 }
 
@@ -48,7 +51,8 @@ fn transcripts_are_shown_on_the_terminal() {
     let shown = world.env.cliq(["logs", "work", "--transcript"]).expect(0).stdout;
     for part in [
         "==> work.1.jsonl <==",
-        "task\n    You are the work agent.",
+        "role and tools\n    You are the work agent.",
+        "task\n    ## Requirements",
         "model\n    I look.",
         "list_files",
         "answered",

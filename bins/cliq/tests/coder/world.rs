@@ -5,8 +5,12 @@ use cliq_testkit::env::Env;
 use serde_json::{Value, json};
 
 /// Agent, name of its API, and path of its requests.
-pub(crate) const APIS: [(&str, &str); 3] =
-    [("claude-api", "anthropic"), ("openai-api", "openai"), ("gemini-api", "gemini")];
+pub(crate) const APIS: [(&str, &str); 4] = [
+    ("claude-api", "anthropic"),
+    ("openai-api", "openai"),
+    ("responses", "openai-responses"),
+    ("gemini-api", "gemini"),
+];
 
 pub(crate) struct World {
     pub(crate) env: Env,
@@ -20,12 +24,25 @@ pub(crate) const TEAM: &str = "workflow:
     - {name: after, type: exec, depends_on: [work], commands: [{name: c, run: 'true'}]}
 ";
 
+/// Defines the agent for an API that has no built-in one. Returns the API.
+pub(crate) fn define(env: &Env, agent: &str) -> &'static str {
+    let api = APIS.iter().find(|(name, _)| *name == agent).unwrap().1;
+    if api == "openai-responses" {
+        env.cliq(["settings", "set", "-g", &format!("agents.{agent}.kind"), api]).expect(0);
+        env.cliq(["settings", "set", "-g", &format!("agents.{agent}.model"), "scripted"]).expect(0);
+    }
+    api
+}
+
 impl World {
     /// A project with a team, in which `AGENT` is replaced, and a server with a script.
     pub(crate) fn new(agent: &str, workflow: &str, script: &Value, behavior: Behavior) -> Self {
         let model = ScriptedModel::start(serde_json::from_value(script.clone()).unwrap(), behavior).unwrap();
-        let env = Env::new(&workflow.replace("AGENT", agent), &[]);
-        let api = APIS.iter().find(|(name, _)| *name == agent).unwrap().1;
+        let env = Env::named("work");
+        env.team(&workflow.replace("AGENT", agent), &[]);
+        let api = define(&env, agent);
+        env.cliq(["init"]).expect(0);
+        env.cliq(["assemble", "../team"]).expect(0);
         env.cliq(["settings", "set", &format!("agents.{agent}.base_url"), &model.base(api)]).expect(0);
         env.cliq(["settings", "set", &format!("agents.{agent}.api_key"), "sk-test-secret"]).expect(0);
         env.cliq(["req", "-m", "Write the greeting."]).expect(0);

@@ -31,8 +31,11 @@ pub(crate) fn anthropic(text: &str) -> String {
 }
 
 /// Prompt in a request of the Messages API.
-pub(crate) fn prompt_of(request: &ReceivedRequest) -> &str {
-    request.body["messages"][0]["content"][0]["text"].as_str().expect("a prompt")
+/// Role and task of a request to the Messages API.
+pub(crate) fn prompt_of(request: &ReceivedRequest) -> String {
+    let system = request.body["system"].as_str().expect("a role");
+    let task = request.body["messages"][0]["content"][0]["text"].as_str().expect("a prompt");
+    format!("{system}{task}")
 }
 
 pub(crate) fn openai(text: &str) -> String {
@@ -104,7 +107,7 @@ fn three_apis_stream_an_answer() {
             openai,
             "/chat/completions",
             "authorization: bearer sk-test-secret",
-            "/messages/0/content",
+            "/messages/1/content",
             (Some(7), Some(9)),
         ),
         (
@@ -129,7 +132,10 @@ fn three_apis_stream_an_answer() {
         let asked = server.asked();
         assert_eq!((asked.len(), asked[0].path.as_str()), (1, path));
         assert!(asked[0].headers.iter().any(|h| h.to_lowercase() == header), "{:?}", asked[0].headers);
+        let system = ["/system", "/messages/0/content", "/systemInstruction/parts/0/text"];
+        let system = system.into_iter().find_map(|place| asked[0].body.pointer(place)?.as_str());
         let prompt = asked[0].body.pointer(prompt).unwrap().as_str().unwrap();
+        let prompt = &format!("{}{prompt}", system.unwrap());
         for part in [
             "You are the work agent.",
             "## Role\n\nYou are work.",
@@ -187,7 +193,7 @@ fn a_gate_decides_and_is_asked_once_more_when_it_does_not() {
     let asked = server.asked();
     let messages = |n: usize| asked[n].body["messages"].as_array().unwrap().clone();
     assert_eq!(asked.len(), 3);
-    let prompt = prompt_of(&asked[0]).to_owned();
+    let prompt = prompt_of(&asked[0]);
     for part in [
         "## Check Results",
         "- tests: FAIL, exit status 1",

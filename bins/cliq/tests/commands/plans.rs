@@ -410,7 +410,7 @@ fn models_play_roles() {
     let _daemon = daemon(&env);
     wait_for_state(&env, "done");
     let asked = server.asked();
-    let prompts: Vec<&str> = asked.iter().map(crate::commands::models::prompt_of).collect();
+    let prompts: Vec<String> = asked.iter().map(crate::commands::models::prompt_of).collect();
     for (n, part) in [
         (0, "Do a, and nothing else."),
         (0, "You implement one task of a plan."),

@@ -49,7 +49,7 @@ fn hello_world_runs_with_any_model() {
     let prompts: Vec<String> = server
         .asked()
         .iter()
-        .map(|a| a.body["messages"][0]["content"].as_str().unwrap_or_default().to_owned())
+        .map(|a| a.body["messages"][1]["content"].as_str().unwrap_or_default().to_owned())
         .collect();
     assert!(prompts[1].contains("### From planner") && prompts[1].contains("Plan: greet."));
     assert!(prompts[2].contains("- at-least-50-words: FAIL"));

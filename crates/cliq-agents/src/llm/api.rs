@@ -1,4 +1,4 @@
-//! Models over HTTP: streaming, with retries. Each of the three APIs has a file for its requests and replies.
+//! Models over HTTP: streaming, with retries. Each of the four APIs has a file for its requests and replies.
 
 mod anthropic;
 mod attempt;
@@ -8,6 +8,7 @@ mod errors;
 mod exchange;
 mod gemini;
 mod openai;
+mod responses;
 mod termination;
 mod text_calls;
 
@@ -17,15 +18,16 @@ use std::time::{Duration, Instant};
 use cliq_coder::tools::ToolSpec;
 use cliq_coder::{Reply, Turn};
 use cliq_http::{Client, Limits};
-use cliq_protocol::{FailedCall, FailedCallKind, ReplyKind};
+use cliq_protocol::{FailedCall, FailedCallKind, ModelParameters, ReplyKind};
 use cliq_sdk::Usage;
-use cliq_settings::Secret;
+use cliq_settings::{CacheLifetime, Secret};
 use serde_json::Value;
 
 use super::display::Display;
 use super::images::Image;
 use super::kinds::ApiKind;
 use super::meter::{Meter, line};
+use super::structure::Structure;
 use classify::{End, Sizes};
 use draft::Draft;
 use errors::{Class, error_in};
@@ -49,7 +51,11 @@ pub(crate) struct Access {
     pub(crate) base: String,
     pub(crate) key: Option<Secret>,
     pub(crate) model: String,
-    pub(crate) max_tokens: Option<usize>,
+    /// Parameters of the phase, with those of the agent for what it does not set.
+    pub(crate) parameters: ModelParameters,
+    /// Name of the conversation for the cache of a vendor.
+    pub(crate) cache_key: Option<String>,
+    pub(crate) cache_lifetime: Option<CacheLifetime>,
     /// Maximum number of tokens of a request and its reply.
     pub(crate) context_tokens: u64,
     /// Maximum time without data of a reply.
@@ -62,16 +68,43 @@ pub(crate) struct Access {
 pub(crate) struct Api {
     access: Access,
     client: Client,
+    /// Whether the server has refused the role of the system: its template knows none.
+    refuses_system: Cell<bool>,
+    /// Whether the server has refused a schema of the reply.
+    refuses_schema: Cell<bool>,
 }
 
 /// Request for a reply.
+#[derive(Clone, Copy)]
 pub(crate) struct ModelRequest<'a> {
+    /// Instructions before the conversation, in the role of the system.
+    pub(crate) system: Option<&'a str>,
     pub(crate) turns: &'a [Turn],
     pub(crate) tools: &'a [ToolSpec],
     /// Whether the model may call tools in this reply.
     pub(crate) may_call: bool,
+    /// Schema of the reply. `None` if the reply is free.
+    pub(crate) schema: Option<&'a ReplySchema>,
     /// Content of the images that turns name.
     pub(crate) images: &'a [Image],
+}
+
+/// Schema that a reply has to match: an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReplySchema {
+    /// Name: letters and `_`.
+    pub(crate) name: &'static str,
+    /// JSON Schema.
+    pub(crate) schema: Value,
+    /// Whether the schema has the form that providers can enforce to the letter.
+    pub(crate) is_strict: bool,
+}
+
+impl ReplySchema {
+    /// Schema of a structure.
+    pub(crate) fn of(structure: &Structure) -> Self {
+        Self { name: structure.name(), schema: structure.schema(), is_strict: structure.is_strict() }
+    }
 }
 
 /// Whole reply with what it used.
@@ -96,7 +129,12 @@ impl Api {
     pub(crate) fn new(access: Access) -> Self {
         let timeout = access.reply_timeout;
         let limits = Limits { first_byte: timeout, idle: timeout, whole: ANSWER, ..Limits::default() };
-        Self { access, client: Client::new(limits) }
+        Self {
+            access,
+            client: Client::new(limits),
+            refuses_system: Cell::new(false),
+            refuses_schema: Cell::new(false),
+        }
     }
 
     /// Name of the model.
@@ -105,11 +143,14 @@ impl Api {
     }
 
     fn call(&self, request: &ModelRequest<'_>) -> Call {
-        match self.access.kind {
+        let mut call = match self.access.kind {
             ApiKind::Anthropic => anthropic::call(&self.access, request),
             ApiKind::OpenAi => openai::call(&self.access, request),
+            ApiKind::Responses => responses::call(&self.access, request),
             ApiKind::Gemini => gemini::call(&self.access, request),
-        }
+        };
+        self.access.parameters.extra_body.add_to(&mut call.body);
+        call
     }
 
     /// Applies a piece of a reply. Returns the text in it.
@@ -121,12 +162,58 @@ impl Api {
         match self.access.kind {
             ApiKind::Anthropic => anthropic::apply(value, draft),
             ApiKind::OpenAi => openai::apply(value, draft),
+            ApiKind::Responses => responses::apply(value, draft),
             ApiKind::Gemini => gemini::apply(value, draft),
         }
     }
 
     /// Requests a reply. Shows what comes while it comes, and meters its usage.
     pub(crate) fn request(
+        &self,
+        request: &ModelRequest<'_>,
+        display: &mut Display<'_>,
+        meter: &mut Meter<'_>,
+        on_retry: &mut dyn FnMut(&str, Option<Usage>),
+    ) -> Result<ModelReply, Box<FailedCall>> {
+        if self.refuses_system.get() {
+            let turns = with_system(request);
+            return self.request_once(
+                &ModelRequest { system: None, turns: &turns, ..*request },
+                display,
+                meter,
+                on_retry,
+            );
+        }
+        match self.request_once(request, display, meter, on_retry) {
+            Err(failed) if request.system.is_some() && errors::says_no_system(&failed.message) => {
+                self.refuses_system.set(true);
+                on_retry(&failed.message, failed.usage);
+                self.request(request, display, meter, on_retry)
+            }
+            Err(failed) if request.schema.is_some() && errors::says_no_schema(&failed.message) => {
+                self.refuses_schema.set(true);
+                on_retry(&failed.message, failed.usage);
+                self.request(&ModelRequest { schema: None, ..*request }, display, meter, on_retry)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Whether the server may take a schema of the reply: it has not refused one.
+    pub(crate) fn takes_schemas(&self) -> bool {
+        !self.refuses_schema.get()
+    }
+
+    /// Whether a request may have a schema and tools. Servers of local models refuse both together.
+    pub(crate) fn takes_schemas_with_tools(&self) -> bool {
+        match self.access.kind {
+            ApiKind::Anthropic => true,
+            ApiKind::OpenAi | ApiKind::Responses => self.access.is_at_vendor,
+            ApiKind::Gemini => false,
+        }
+    }
+
+    fn request_once(
         &self,
         request: &ModelRequest<'_>,
         display: &mut Display<'_>,
@@ -218,14 +305,15 @@ impl Api {
     /// Returns the reason why a task cannot be sent: it alone exceeds the context.
     fn too_large(&self, request: &ModelRequest<'_>) -> Option<String> {
         let [Turn::User { text, .. }] = request.turns else { return None };
-        let (tokens, limit) = (text.len() as u64 / TOKEN_BYTES, self.access.context_tokens);
+        let bytes = text.len() + request.system.map_or(0, str::len);
+        let (tokens, limit) = (bytes as u64 / TOKEN_BYTES, self.access.context_tokens);
         let name = &self.access.name;
         (tokens > limit).then(|| {
             format!(
                 "cannot send the task to {}: it has about {tokens} tokens ({}), more than the context of {limit} \
                  (`agents.{name}.context_tokens`); shorten what is handed to the phase, or use a model with a larger context",
                 self.access.model,
-                cliq_http::size(text.len() as u64)
+                cliq_http::size(bytes as u64)
             )
         })
     }
@@ -234,8 +322,8 @@ impl Api {
         Sizes {
             tokens_in: draft.tokens_in,
             tokens_out: draft.tokens_out,
-            max_tokens: self.access.max_tokens.map(|max| max as u64),
-            default_max: (self.access.kind == ApiKind::Anthropic).then_some(anthropic::MAX_TOKENS as u64),
+            max_tokens: self.access.parameters.max_tokens,
+            default_max: (self.access.kind == ApiKind::Anthropic).then_some(anthropic::MAX_TOKENS),
             context_tokens: self.access.context_tokens,
         }
     }
@@ -243,10 +331,19 @@ impl Api {
     pub(crate) fn provider(&self) -> &'static str {
         match self.access.kind {
             ApiKind::Anthropic => "anthropic",
-            ApiKind::OpenAi => "openai",
+            ApiKind::OpenAi | ApiKind::Responses => "openai",
             ApiKind::Gemini => "google",
         }
     }
+}
+
+/// Turns of a request with the instructions of the system at the start of the first message.
+fn with_system(request: &ModelRequest<'_>) -> Vec<Turn> {
+    let mut turns = request.turns.to_vec();
+    if let (Some(system), Some(Turn::User { text, .. })) = (request.system, turns.first_mut()) {
+        text.insert_str(0, system);
+    }
+    turns
 }
 
 /// Whether the model was told that an example is not run.

@@ -42,7 +42,14 @@ impl<'a> Builder<'a> {
     /// Asks a question, or about the last answer.
     pub(crate) fn request(&mut self, question: String) -> Result<Reply, AnyError> {
         self.turns.push(Turn::User { text: question, images: Vec::new() });
-        let request = ModelRequest { turns: &self.turns, tools: &[], may_call: false, images: &[] };
+        let request = ModelRequest {
+            system: None,
+            turns: &self.turns,
+            tools: &[],
+            may_call: false,
+            schema: None,
+            images: &[],
+        };
         let answer = self.model.request(&request, &mut self.display, &mut self.meter, &mut |_, _| {});
         let answer = answer.map_err(|failed| failed.message)?;
         match answer.kind {

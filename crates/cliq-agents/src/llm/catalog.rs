@@ -200,11 +200,6 @@ impl ModelAgent {
     pub fn usable(&self, settings: &Settings, environment: &Environment) -> Usable {
         match self.transport() {
             Transport::Cli(_) | Transport::Acp => self.usable_program(settings, environment),
-            Transport::Missing => Usable::No(format!(
-                "the kind `{}` is not available in this version of cliq; `cliq settings set {} openai` uses the chat completions",
-                self.kind.as_str(),
-                self.setting("kind")
-            )),
             Transport::Api(_) if !cfg!(feature = "http") => {
                 Usable::No("this cliq was built without HTTP".to_owned())
             }
@@ -292,7 +287,9 @@ impl ModelAgent {
             base,
             key,
             model,
-            max_tokens: own.max_tokens,
+            parameters: own.parameters(),
+            cache_key: None,
+            cache_lifetime: own.cache_lifetime,
             context_tokens: 0,
             reply_timeout: timeout.unwrap_or(super::api::REPLY_TIMEOUT),
         };

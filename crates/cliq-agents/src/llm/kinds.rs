@@ -11,8 +11,6 @@ pub(super) enum Transport {
     Api(ApiKind),
     /// Agent Client Protocol.
     Acp,
-    /// Not in this version.
-    Missing,
 }
 
 /// Protocol of a model API.
@@ -20,6 +18,7 @@ pub(super) enum Transport {
 pub(crate) enum ApiKind {
     Anthropic,
     OpenAi,
+    Responses,
     Gemini,
 }
 
@@ -123,7 +122,15 @@ pub(super) static KINDS: &[Facts] = &[
         default_model: Some(GPT),
         ..NOTHING
     },
-    Facts { kind: AgentKind::OpenAiResponses, transport: Transport::Missing, ..NOTHING },
+    Facts {
+        kind: AgentKind::OpenAiResponses,
+        transport: Transport::Api(ApiKind::Responses),
+        key_variables: &["OPENAI_API_KEY"],
+        base_variable: Some("OPENAI_BASE_URL"),
+        default_base: "https://api.openai.com/v1",
+        default_model: Some(GPT),
+        ..NOTHING
+    },
     Facts {
         kind: AgentKind::Gemini,
         transport: Transport::Api(ApiKind::Gemini),

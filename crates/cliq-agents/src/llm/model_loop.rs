@@ -15,14 +15,15 @@ use cliq_protocol::{
 };
 use cliq_sdk::{LimitReached, Steering, Usage};
 
-use super::api::{Api, ModelReply, ModelRequest};
+use super::api::{Api, ModelReply, ModelRequest, ReplySchema};
 use super::display::Display;
 use super::images::{self, Image};
 use super::meter::Meter;
+use super::structure::Structure;
 use super::{Ended, prompt};
 use crate::AnyError;
 use servers::McpTools;
-pub(crate) use setup::{Prompt, tools_of};
+pub(crate) use setup::{Opened, Prompt, tools_of};
 
 /// Model behind an API that works on one activation.
 pub(crate) struct ModelLoop<'a> {
@@ -33,6 +34,10 @@ pub(crate) struct ModelLoop<'a> {
     state: Loop,
     transcript: Option<TranscriptFile>,
     tools: Vec<ToolSpec>,
+    /// Structure of the answer, if it has one.
+    structure: Option<Structure>,
+    /// Whether the last answer could not be used: the next one is forced to have the structure.
+    asks_again: bool,
     /// Process of the built-in tools.
     host: Option<ToolHost>,
     /// Servers of further tools.
@@ -61,6 +66,10 @@ impl ModelLoop<'_> {
                 Step::Add(body) => self.record(&[body])?,
                 Step::Answer(text) => {
                     if !self.take_guidance()? {
+                        let read =
+                            self.structure.as_ref().and_then(|structure| structure.answer_of_text(&text));
+                        let text = read.unwrap_or(text);
+                        self.asks_again = false;
                         self.record(&[TranscriptBody::End { text: text.clone() }])?;
                         return Ok(Ended::Answer(text));
                     }
@@ -78,6 +87,7 @@ impl ModelLoop<'_> {
 
     /// Asks about the last answer. [`ModelLoop::answer`] returns another one.
     pub(crate) fn again(&mut self, question: String) -> Result<(), AnyError> {
+        self.asks_again = true;
         self.record(&[user(Origin::Retry, question)])
     }
 
@@ -115,8 +125,19 @@ impl ModelLoop<'_> {
             self.tools.retain(|tool| !tool.name.contains(MCP_SEPARATOR));
             self.tools.extend(of_servers);
         }
-        let request =
-            ModelRequest { turns: self.state.turns(), tools: &self.tools, may_call, images: &self.images };
+        // A summary and the last words before a limit are texts.
+        let forces = !self.tools.is_empty() && self.asks_again && may_call
+            || self.tools.is_empty() && self.state.is_working();
+        let schema =
+            self.structure.as_ref().filter(|_| forces && self.api.takes_schemas()).map(ReplySchema::of);
+        let request = ModelRequest {
+            system: self.state.system(),
+            turns: self.state.turns(),
+            tools: if schema.is_some() && !self.api.takes_schemas_with_tools() { &[] } else { &self.tools },
+            may_call: may_call && schema.is_none(),
+            schema: schema.as_ref(),
+            images: &self.images,
+        };
         let transcript = &mut self.transcript;
         let mut failed_attempts = Vec::new();
         let mut on_retry = |why: &str, usage: Option<Usage>| {
@@ -222,6 +243,12 @@ impl ModelLoop<'_> {
         }
         if let Some(outcome) = self.servers.call(call, self.result_limit) {
             return Some(result(call, outcome));
+        }
+        if let Some(structure) =
+            self.structure.as_ref().filter(|structure| structure.tool().name == call.name)
+        {
+            let taken = structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned());
+            return Some(result(call, taken));
         }
         if call.name == "report_progress" {
             let arguments = serde_json::Value::Object(call.arguments.clone());

@@ -57,10 +57,12 @@ pub(super) fn open(
             }),
         }))),
         Transport::Acp => Ok(Opened::Acp(Box::new(Launch::of_phase(agent, settings, environment, ctx)?))),
-        Transport::Missing => Err(format!("the kind `{}` is not available", agent.kind().as_str()).into()),
         #[cfg(feature = "http")]
         Transport::Api(kind) => {
-            Ok(Opened::Api(Box::new(agent.access(settings, kind, key, base, model.unwrap_or_default()))))
+            let mut access = agent.access(settings, kind, key, base, model.unwrap_or_default());
+            access.parameters = ctx.phase().parameters.over(&access.parameters);
+            access.cache_key = Some(format!("{}-{}", ctx.run_id(), ctx.phase().name));
+            Ok(Opened::Api(Box::new(access)))
         }
         #[cfg(not(feature = "http"))]
         Transport::Api(_) => Err("this cliq was built without HTTP".into()),

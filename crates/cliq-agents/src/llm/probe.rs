@@ -120,7 +120,7 @@ pub fn probes(settings: &Settings, environment: &Environment) -> Vec<ServerProbe
             Transport::Cli(Dialect::Codex) => ApiKind::OpenAi,
             Transport::Cli(Dialect::Gemini) => ApiKind::Gemini,
             // Its address cannot be set.
-            Transport::Cli(Dialect::Cursor) | Transport::Acp | Transport::Missing => return None,
+            Transport::Cli(Dialect::Cursor) | Transport::Acp => return None,
         };
         if matches!(agent.usable(settings, environment), super::Usable::No(_)) {
             return None;
@@ -180,7 +180,7 @@ impl ServerProbe {
         let base = self.base.trim_end_matches('/');
         let (path, headers) = match self.kind {
             ApiKind::Anthropic => ("v1/models", vec![("anthropic-version", "2023-06-01".to_owned())]),
-            ApiKind::OpenAi => ("models", Vec::new()),
+            ApiKind::OpenAi | ApiKind::Responses => ("models", Vec::new()),
             ApiKind::Gemini => ("v1beta/models", Vec::new()),
         };
         let mut request = Request::get(format!("{base}/{path}")).called(self.address());
@@ -191,7 +191,7 @@ impl ServerProbe {
             let key = key.reveal();
             request = match self.kind {
                 ApiKind::Anthropic => request.secret_header("x-api-key", key),
-                ApiKind::OpenAi => {
+                ApiKind::OpenAi | ApiKind::Responses => {
                     request.secret_header("authorization", format!("Bearer {key}")).secret(key)
                 }
                 ApiKind::Gemini => request.secret_header("x-goog-api-key", key),

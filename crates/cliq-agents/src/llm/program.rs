@@ -10,7 +10,7 @@ use super::cli::{Asked, Cli, Desk, Past, Question, Recorder, Session};
 use super::conversation::{self, ConversationFile, Opening, notice_of_fresh};
 use super::display::Display;
 use super::meter::Meter;
-use super::prompt::{self, Form, Prompt, Scope};
+use super::prompt::{self, AnswerForm, Form, Prompt, Scope};
 use super::reply::Reply;
 use super::{Ended, Render};
 use crate::AnyError;
@@ -80,7 +80,14 @@ pub(super) fn begin<'a>(
 ) -> Result<Begun<'a>, AnyError> {
     let form = |scope| {
         let steering = &ctx.dispatch().steering;
-        render(&Form { steering, rejected: rejected.is_some(), has_tools: false, scope })
+        render(&Form {
+            steering,
+            rejected: rejected.is_some(),
+            has_tools: false,
+            has_system: false,
+            answer: AnswerForm::Text,
+            scope,
+        })
     };
     let mut opening = conversation::opening(ctx, &partner)?;
     let (mut entries, mut recorded, mut has_answered) = (Vec::new(), None, false);
@@ -108,7 +115,8 @@ pub(super) fn begin<'a>(
     let (question, origin, whole) = match (&opening, rejected) {
         (Opening::Fresh { .. }, _) => (whole, Origin::Task, None),
         (Opening::Resumed(_), Some(rejected)) if has_answered => {
-            let question = Prompt { text: rejected.clone(), sent: SentParts::default() };
+            let question =
+                Prompt { system: String::new(), text: rejected.clone(), sent: SentParts::default() };
             (question, Origin::Retry, Some(whole))
         }
         (Opening::Resumed(earlier), _) => (form(Scope::Resumed(&earlier.sent))?, Origin::Resume, Some(whole)),

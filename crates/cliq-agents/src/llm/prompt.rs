@@ -29,8 +29,23 @@ pub(crate) struct Form<'a> {
     pub(crate) rejected: bool,
     /// Whether the model has tools of cliq.
     pub(crate) has_tools: bool,
+    /// Whether role and tools are instructions of the system, apart from the task.
+    pub(crate) has_system: bool,
+    /// Form in which the model gives a verdict, or data with a schema.
+    pub(crate) answer: AnswerForm,
     /// Parts of the task in it.
     pub(crate) scope: Scope<'a>,
+}
+
+/// Form in which a model gives a verdict, or data with a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// Text that ends with it.
+    Text,
+    /// Call of a tool, or text if the model cannot call it.
+    Tool,
+    /// JSON object, which the server enforces if it can.
+    Object,
 }
 
 /// Parts of the task that a prompt contains.
@@ -57,8 +72,18 @@ impl<'a> Scope<'a> {
 /// Prompt, and its contents for the record of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
+    /// Role and tools, if the form keeps them apart and the prompt begins a conversation. Empty otherwise.
+    pub(crate) system: String,
+    /// The rest.
     pub(crate) text: String,
     pub(crate) sent: SentParts,
+}
+
+impl Prompt {
+    /// Returns both parts as one text.
+    pub(crate) fn whole(&self) -> String {
+        format!("{}{}", self.system, self.text)
+    }
 }
 
 /// Returns the prompt for the agent of a standard phase.
@@ -66,9 +91,9 @@ pub(crate) fn standard(ctx: &StandardContext, form: &Form<'_>) -> Result<Prompt,
     if let Some(prompt) = update(ctx, form, &[])? {
         return Ok(prompt);
     }
-    let Prompt { mut text, sent } = task(ctx, form)?;
+    let Prompt { mut system, mut text, sent } = task(ctx, form)?;
     text.push_str(&earlier_work(ctx)?);
-    tools(ctx, form, &mut text);
+    tools(ctx, form, if form.has_system { &mut system } else { &mut text });
     let phase = &ctx.phase().name;
     let _ = write!(
         text,
@@ -101,11 +126,8 @@ pub(crate) fn standard(ctx: &StandardContext, form: &Form<'_>) -> Result<Prompt,
             );
         }
     }
-    text.push_str(
-        "\n\nAnswer in Markdown: what you did or found, for those who work after you. If there are facts that programs are to \
-         use, end with one fenced block of JSON that holds an object:\n\n```json\n{\"key\": \"value\"}\n```\n",
-    );
-    Ok(Prompt { text, sent })
+    text.push_str(&answer_instructions(form.answer, ctx.phase().outputs.as_ref()));
+    Ok(Prompt { system, text, sent })
 }
 
 /// Returns the prompt for the agent of a gate.
@@ -115,8 +137,8 @@ pub(crate) fn gate(ctx: &GateContext, form: &Form<'_>) -> Result<Prompt, AnyErro
     if let Some(prompt) = update(ctx, form, &[("checks", &results)])? {
         return Ok(prompt);
     }
-    let Prompt { mut text, mut sent } = task(ctx, form)?;
-    tools(ctx, form, &mut text);
+    let Prompt { mut system, mut text, mut sent } = task(ctx, form)?;
+    tools(ctx, form, if form.has_system { &mut system } else { &mut text });
     sent.parts.insert("checks".to_owned(), digest(&results));
     text.push_str(&results);
     history(ctx, &mut text);
@@ -142,12 +164,18 @@ pub(crate) fn gate(ctx: &GateContext, form: &Form<'_>) -> Result<Prompt, AnyErro
     } else {
         ".\n\n"
     });
-    text.push_str("Say first what you found, so that the phase that fixes it knows what to do. ");
-    text.push_str(&verdict_instructions(ctx.route_targets()));
+    match form.answer {
+        AnswerForm::Text => text.push_str(&verdict_instructions(ctx.route_targets())),
+        AnswerForm::Tool => {
+            text.push_str("Give your verdict with the tool `give_verdict`. If you cannot call it: ");
+            text.push_str(&verdict_instructions(ctx.route_targets()));
+        }
+        AnswerForm::Object => text.push_str(&verdict_object(ctx.route_targets())),
+    }
     if let Some(why) = ctx.rejected().filter(|_| form.rejected) {
         let _ = write!(text, "\nYour last answer to this was no valid verdict: {why}\n");
     }
-    Ok(Prompt { text, sent })
+    Ok(Prompt { system, text, sent })
 }
 
 /// Returns the prompt after a reply without a usable verdict.
@@ -155,9 +183,55 @@ pub(crate) fn again(why: &str, targets: &[PhaseName]) -> String {
     format!("Your answer has no usable verdict: {why}. {}", verdict_instructions(targets))
 }
 
+/// Returns the instructions for the answer of a standard phase.
+fn answer_instructions(form: AnswerForm, schema: Option<&Value>) -> String {
+    let free = "\n\nAnswer in Markdown: what you did or found, for those who work after you. If there are facts that programs are to \
+         use, end with one fenced block of JSON that holds an object:\n\n```json\n{\"key\": \"value\"}\n```\n";
+    let Some(schema) = schema else { return free.to_owned() };
+    let schema = format!("```json\n{schema:#}\n```");
+    let as_text = format!(
+        "nswer in Markdown: what you did or found, for those who work after you. End with one fenced block of JSON, an object that \
+         matches this schema:\n\n{schema}\n"
+    );
+    match form {
+        AnswerForm::Text => format!("\n\nA{as_text}"),
+        AnswerForm::Tool => {
+            format!("\n\nHand over your result with the tool `hand_over`. If you cannot call it, a{as_text}")
+        }
+        AnswerForm::Object => format!(
+            "\n\nAnswer with a JSON object and nothing else: `text` is Markdown, what you did or found, for those who work after you; \
+             `data` is an object that matches this schema:\n\n{schema}\n"
+        ),
+    }
+}
+
+/// Returns the prompt after an answer whose data violates the schema.
+pub(crate) fn again_with_data(why: &str, schema: Option<&Value>) -> String {
+    format!(
+        "Your answer cannot be handed over: {why}. Give it again, complete.{}",
+        answer_instructions(AnswerForm::Text, schema)
+    )
+}
+
+/// Returns the instructions for a verdict that is a JSON object.
+fn verdict_object(targets: &[PhaseName]) -> String {
+    let mut text = "Answer with a JSON object and nothing else. `findings`: what you found, so that the phase that mends it knows what to do. \
+        `outcome`: PASS if the work is good, "
+        .to_owned();
+    if !targets.is_empty() {
+        text.push_str("ROUTE if it has to be mended, ");
+    }
+    text.push_str("ESCALATE if a person has to decide. `reason`: why, in a sentence.");
+    if !targets.is_empty() {
+        text.push_str(" `target`: one of the route targets if the outcome is ROUTE, otherwise null.");
+    }
+    text.push('\n');
+    text
+}
+
 fn verdict_instructions(targets: &[PhaseName]) -> String {
     let mut text =
-        "End your answer with your verdict, on a line of its own and exactly in one of these forms:\n\n\
+        "Say first what you found, so that the phase that fixes it knows what to do. End your answer with your verdict, on a line of its own and exactly in one of these forms:\n\n\
         PASS: why the work is good\n"
             .to_owned();
     if let Some(first) = targets.first() {
@@ -170,7 +244,14 @@ fn verdict_instructions(targets: &[PhaseName]) -> String {
 /// Returns the first part of a prompt: role, requirement, handoffs.
 #[cfg(feature = "http")]
 pub(crate) fn opening(ctx: &PhaseContext, steering: &[SteeringMessage]) -> Result<String, AnyError> {
-    let form = Form { steering, rejected: false, has_tools: false, scope: Scope::Whole };
+    let form = Form {
+        steering,
+        rejected: false,
+        has_tools: false,
+        has_system: false,
+        answer: AnswerForm::Text,
+        scope: Scope::Whole,
+    };
     Ok(task(ctx, &form)?.text)
 }
 
@@ -215,6 +296,8 @@ fn task(ctx: &PhaseContext, form: &Form<'_>) -> Result<Prompt, AnyError> {
         text
     };
     parts.add("role", "", &titled("Role", ctx.role()?));
+    let is_apart = form.has_system && known.is_none();
+    let system = if is_apart { std::mem::take(&mut parts.text) } else { String::new() };
     parts.add("requirement", "", &titled("Requirements", ctx.requirement()?));
     let mut text = String::new();
     inputs(&mut text, ctx.inputs().iter().map(|(key, value)| (key.as_str(), value.as_str())));
@@ -257,7 +340,7 @@ fn task(ctx: &PhaseContext, form: &Form<'_>) -> Result<Prompt, AnyError> {
         text.push_str("\n\n");
         messages(&mut text, &steering);
     }
-    Ok(Prompt { text, sent })
+    Ok(Prompt { system, text, sent })
 }
 
 /// Values of inputs. A caller or a webhook may have chosen them: they are data, and texts of several lines are fenced.

@@ -29,7 +29,12 @@ impl Loop {
     /// Estimated number of tokens of a request.
     #[must_use]
     pub fn estimate(&self) -> u64 {
-        self.tokens(self.bytes + self.limits.fixed_bytes)
+        self.tokens(self.bytes + self.fixed_bytes())
+    }
+
+    /// Number of bytes of a request beside the conversation.
+    fn fixed_bytes(&self) -> usize {
+        self.limits.fixed_bytes + self.system.as_ref().map_or(0, String::len)
     }
 
     #[expect(
@@ -58,7 +63,7 @@ impl Loop {
     /// Learns from the provider's count of the last request.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn learn_ratio(&mut self, usage: &Usage) {
-        let bytes = self.bytes + self.limits.fixed_bytes;
+        let bytes = self.bytes + self.fixed_bytes();
         if usage.tokens_in > 0 && bytes > 0 && !usage.estimated && !self.is_input_cut(usage) {
             self.tokens_per_byte = (usage.tokens_in as f64 / bytes as f64).clamp(RATIOS.0, RATIOS.1);
             self.has_learned = true;
@@ -127,7 +132,7 @@ impl Loop {
         let count = self.turns.iter().filter(|turn| matches!(turn, Turn::Results(_))).count();
         let ratio = self.tokens_per_byte;
         let mut bytes = self.bytes;
-        let fixed = self.limits.fixed_bytes;
+        let fixed = self.fixed_bytes();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,

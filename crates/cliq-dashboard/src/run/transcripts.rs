@@ -231,6 +231,7 @@ fn conversation(entries: &[TranscriptEntry]) -> Markup {
                 TranscriptBody::Message { role: Role::Assistant, text, .. } => {
                     div.message.assistant { header { "Model" } div.prose { (markdown::render(&shown(cut(text).as_bytes()))) } }
                 }
+                TranscriptBody::Message { role: Role::System, text, .. } => { details.message { summary { "Role and tools" } pre { (shown(cut(text).as_bytes())) } } }
                 TranscriptBody::Message { role: Role::User, text, origin, .. } => {
                     div.message.user {
                         header { (origin_word(*origin)) }

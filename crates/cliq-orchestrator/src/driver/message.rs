@@ -105,6 +105,8 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             routed_by: routed_by.cloned(),
             role_file: activation.role_file.clone(),
             model: phase.model.clone(),
+            parameters: phase.parameters.clone(),
+            outputs: phase.outputs.clone(),
             action: phase.action.clone(),
             commands: phase.commands.iter().map(command).collect(),
             sources: entries(shared, phase, &phase.sources).unwrap_or_default(),

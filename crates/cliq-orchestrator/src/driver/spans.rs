@@ -183,7 +183,11 @@ fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
         let at = at.as_str();
         match body {
             TranscriptBody::Message { role, text, .. } => {
-                let role = if role == Role::User { "user" } else { "assistant" };
+                let role = match role {
+                    Role::System => "system",
+                    Role::User => "user",
+                    Role::Assistant => "assistant",
+                };
                 tracing::info!(parent: span, at, role, bytes = text.len(), "message");
             }
             TranscriptBody::ToolCall(call) => {

@@ -150,6 +150,8 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 routed_by: None,
                 role_file: Some(role),
                 model: None,
+                parameters: Default::default(),
+                outputs: None,
                 action: None,
                 commands: Vec::new(),
                 sources: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cliq_protocol::{AgentTools, Permissions};
+use cliq_protocol::{AgentTools, Effort, ExtraBody, ModelParameters, Permissions, Temperature};
 
 use super::{choice, group};
 use crate::layers::{Settings, Source};
@@ -31,7 +31,15 @@ group! {
             "the mode of an agent of the kind `acp`; without it, by its preset";
         @Person "agents.*.permissions", permissions: Option<Permissions>,
             "answers to an agent of the kind `acp` that asks for permission, for phases that choose none; without it, `allow` in a sandbox and `edits` otherwise; only in the settings of a person";
+        "agents.*.effort", effort: Option<Effort>,
+            "how much a model behind an API thinks before it answers, for phases that choose nothing; without it, as its server does";
+        "agents.*.temperature", temperature: Option<Temperature>,
+            "the temperature of a model behind an API, for phases that choose none; without it, that of its server";
         "agents.*.max_tokens", max_tokens: Option<usize>, "the most tokens that one reply may have";
+        "agents.*.extra_body", extra_body: ExtraBody,
+            "further fields of requests to a model behind an API, as a JSON object such as {\"top_k\": 20}";
+        "agents.*.cache_lifetime", cache_lifetime: Option<CacheLifetime>,
+            "how long the vendor of a model keeps the beginning of a request in its cache: `5m`, `1h` (Anthropic; costs more) or `24h` (OpenAI); without it, by the vendor";
         "agents.*.tools", tools: Option<AgentTools>,
             "tools of an agent that is a model behind an API, for phases that choose none; without it, `full`, and `read` at gates";
         "agents.*.max_turns", max_turns: Option<usize>,
@@ -40,6 +48,8 @@ group! {
             "the most tokens that a request to a model behind an API and its reply may have together; without it, by the model";
         "agents.*.reply_timeout", reply_timeout: Option<Duration>,
             "the longest time without data while a model behind an API replies; without it, 5m";
+        "agents.*.structured", structured: Option<bool>,
+            "whether a model behind an API gives verdicts, and data with a schema, by a tool or as an object that its server enforces; without it, yes, with text as the fallback";
         "agents.*.images", images: Option<bool>,
             "whether a model behind an API sees the images that a task names; without it, at the vendor's own address only";
     }
@@ -59,6 +69,17 @@ impl AgentSettings {
     #[must_use]
     pub fn kind_of(settings: &Settings, agent: &str) -> Option<AgentKind> {
         settings.value_at(|| ["agents", agent, "kind"].into_iter()).and_then(AgentKind::from_json)
+    }
+
+    /// Parameters of requests to the model, for phases that choose none.
+    #[must_use]
+    pub fn parameters(&self) -> ModelParameters {
+        ModelParameters {
+            effort: self.effort,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens.map(|tokens| tokens as u64),
+            extra_body: self.extra_body.clone(),
+        }
     }
 
     /// Whether the project's file sets a part of the command of an agent: its kind, preset, program, arguments, variables or addresses.
@@ -97,6 +118,18 @@ choice! {
         GeminiCli = "gemini-cli",
         /// Codex in its non-interactive mode.
         Codex = "codex",
+    }
+}
+
+choice! {
+    /// Lifetime of the beginning of a request in the cache of a vendor.
+    enum CacheLifetime {
+        /// Five minutes, or as the vendor does.
+        Minutes = "5m",
+        /// An hour.
+        Hour = "1h",
+        /// A day.
+        Day = "24h",
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn translate(line: &[u8]) -> Option<Shown> {
             (vec![cut(&text, MAX_TEXT)], json!({"type": "notice", "text": shorten(&text)}))
         }
         TranscriptBody::Start(_)
-        | TranscriptBody::Message { role: Role::User, .. }
+        | TranscriptBody::Message { role: Role::System | Role::User, .. }
         | TranscriptBody::Thinking { .. }
         | TranscriptBody::Usage(_)
         | TranscriptBody::End { .. } => return None,

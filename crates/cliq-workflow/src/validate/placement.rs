@@ -69,13 +69,16 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         ),
         "budget" => (matches!(kind, Standard | Gate | Team), "phases that an agent works in"),
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
+        "outputs" => (kind == Standard && !connector, "standard phases that an agent works in"),
         "agent_tools" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "permissions" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "conversation" => (
             kind == Standard && !connector,
             "standard phases: a gate judges in a conversation of its own each time",
         ),
-        "model" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
+        "model" | "effort" | "temperature" | "max_tokens" | "extra_body" => {
+            (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in")
+        }
         "role" => (
             matches!(kind, Standard | Gate | HumanGate | Team) && !connector,
             "phases that an agent works in",

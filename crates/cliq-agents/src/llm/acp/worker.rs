@@ -93,6 +93,8 @@ impl<'a> AcpWorker<'a> {
                 steering: &ctx.dispatch().steering,
                 rejected: rejected.is_some(),
                 has_tools: false,
+                has_system: false,
+                answer: prompt::AnswerForm::Text,
                 scope: Scope::Whole,
             };
             // The conversation exists, and the prompt that was under way is not in it.

@@ -1,6 +1,8 @@
 //! The Messages API.
 
 use cliq_coder::{Reply, Turn};
+use cliq_protocol::Effort;
+use cliq_settings::CacheLifetime;
 use serde_json::{Value, json};
 
 use super::classify;
@@ -11,7 +13,7 @@ use crate::llm::kinds::ApiKind;
 
 const VERSION: &str = "2023-06-01";
 /// The API requires this field. Thoughts count too.
-pub(super) const MAX_TOKENS: usize = 32_000;
+pub(super) const MAX_TOKENS: u64 = 32_000;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
@@ -41,16 +43,34 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
         }
     }
     if !request.tools.is_empty() {
-        mark_for_cache(&mut messages);
+        mark_for_cache(&mut messages, access.cache_lifetime);
     }
     let messages: Vec<Value> = messages.into_iter().map(|(role, blocks)| message(role, blocks)).collect();
     let mut headers = vec![("anthropic-version", VERSION.to_owned())];
     if let Some(key) = &access.key {
         headers.push(("x-api-key", key.reveal().to_owned()));
     }
-    let max_tokens = access.max_tokens.unwrap_or(MAX_TOKENS);
+    let parameters = &access.parameters;
+    let max_tokens = parameters.max_tokens.unwrap_or(MAX_TOKENS);
     let mut body = json!({"model": access.model, "max_tokens": max_tokens, "stream": true});
+    if let Some(system) = request.system {
+        body["system"] = system.into();
+    }
     body["messages"] = Value::Array(messages);
+    if let Some(temperature) = parameters.temperature {
+        body["temperature"] = temperature.get().into();
+    }
+    match parameters.effort {
+        None => {}
+        Some(Effort::None) => body["thinking"] = json!({"type": "disabled"}),
+        Some(effort @ (Effort::Low | Effort::Medium | Effort::High | Effort::Max)) => {
+            body["thinking"] = json!({"type": "adaptive", "display": "summarized"});
+            body["output_config"]["effort"] = effort.as_str().into();
+        }
+    }
+    if let Some(schema) = request.schema {
+        body["output_config"]["format"] = json!({"type": "json_schema", "schema": schema.schema});
+    }
     if !request.tools.is_empty() {
         let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
         body["tools"] = request.tools.iter().map(tool).collect();
@@ -96,13 +116,17 @@ fn assistant(reply: &Reply) -> Vec<Value> {
 }
 
 /// Marks the ends of the task, of the last message and of the user's message before it: what is up to them is read from the cache.
-fn mark_for_cache(messages: &mut [(&str, Vec<Value>)]) {
+fn mark_for_cache(messages: &mut [(&str, Vec<Value>)], lifetime: Option<CacheLifetime>) {
+    let mut mark = json!({"type": "ephemeral"});
+    if let Some(CacheLifetime::Hour | CacheLifetime::Day) = lifetime {
+        mark["ttl"] = "1h".into();
+    }
     let users: Vec<usize> =
         messages.iter().enumerate().filter(|(_, (role, _))| *role == "user").map(|(n, _)| n).collect();
     let marked = users.first().into_iter().chain(users.iter().rev().take(2));
     for &n in marked {
         if let Some(block) = messages[n].1.last_mut() {
-            block["cache_control"] = json!({"type": "ephemeral"});
+            block["cache_control"] = mark.clone();
         }
     }
 }

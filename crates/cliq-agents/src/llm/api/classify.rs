@@ -63,6 +63,11 @@ pub(super) fn end(api: ApiKind, reason: &str) -> Option<End> {
             | "insufficient_system_resource"
             | "timeout",
         ) => End::Failed(name()),
+        (ApiKind::Responses, "completed") => End::Stop,
+        (ApiKind::Responses, "max_output_tokens") => End::Length,
+        (ApiKind::Responses, "content_filter") => End::Filtered(name()),
+        (ApiKind::Responses, "queued" | "in_progress") => return None,
+        (ApiKind::Responses, "failed" | "cancelled") => End::Failed(name()),
         (ApiKind::Gemini, "STOP") => End::Stop,
         (ApiKind::Gemini, "MAX_TOKENS") => End::Length,
         (
@@ -81,7 +86,9 @@ pub(super) fn end(api: ApiKind, reason: &str) -> Option<End> {
             ApiKind::Gemini,
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE",
         ) => End::Malformed(name()),
-        (ApiKind::Anthropic | ApiKind::OpenAi | ApiKind::Gemini, _) => End::Unknown(name()),
+        (ApiKind::Anthropic | ApiKind::OpenAi | ApiKind::Responses | ApiKind::Gemini, _) => {
+            End::Unknown(name())
+        }
     };
     Some(end)
 }

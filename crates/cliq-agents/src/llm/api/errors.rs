@@ -35,7 +35,9 @@ pub(super) fn error_in(value: &Value) -> Option<ServerError> {
         return items.first().and_then(error_in);
     }
     let choice = value.pointer("/choices/0/error");
-    let error = value.get("error").or(choice).filter(|error| match error {
+    // The events of the Responses API contain the response with its error.
+    let response = value.pointer("/response/error");
+    let error = value.get("error").or(choice).or(response).filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
@@ -43,8 +45,9 @@ pub(super) fn error_in(value: &Value) -> Option<ServerError> {
     });
     let is_error =
         matches!(value["object"].as_str(), Some("error")) || matches!(value["type"].as_str(), Some("error"));
-    let has_reply =
-        ["choices", "candidates", "content", "usageMetadata"].iter().any(|key| value.get(key).is_some());
+    let has_reply = ["choices", "candidates", "content", "usageMetadata", "output", "response"]
+        .iter()
+        .any(|key| value.get(key).is_some());
     let error = match error {
         Some(error) => error,
         None if is_error => value,
@@ -184,6 +187,41 @@ pub(super) fn class(code: Option<u64>, names: &[String], message: &str) -> Class
         return Class::Permanent;
     }
     if says(&PASSING_WORDS) { Class::Passing } else { Class::Permanent }
+}
+
+/// Whether a message means that the template of a model has no role of the system.
+pub(super) fn says_no_system(message: &str) -> bool {
+    let said = message.to_lowercase();
+    let words = [
+        "system role not supported",
+        "system role is not supported",
+        "system message not supported",
+        "system messages are not supported",
+        "role 'system' is not supported",
+        "roles must alternate user/assistant",
+        "only user and assistant roles are supported",
+        "developer instruction is not enabled",
+    ];
+    words.iter().any(|word| said.contains(word))
+}
+
+/// Whether a message means that the server cannot force a reply to match a schema.
+pub(super) fn says_no_schema(message: &str) -> bool {
+    let said = message.to_lowercase();
+    let words = [
+        "response_format",
+        "json_schema",
+        "json schema",
+        "output_config",
+        "structured output",
+        "text.format",
+        "responsejsonschema",
+        "response_json_schema",
+        "responsemimetype",
+        "response mime type",
+        "grammar",
+    ];
+    words.iter().any(|word| said.contains(word))
 }
 
 /// Whether an error means that the conversation is too long for the model. Each server has words of its own.

@@ -1,6 +1,7 @@
 //! The Gemini API.
 
 use cliq_coder::{Reply, Turn};
+use cliq_protocol::Effort;
 use serde_json::{Value, json};
 
 use super::classify::{self, End};
@@ -44,6 +45,9 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
         content
     };
     let mut body = json!({});
+    if let Some(system) = request.system {
+        body["systemInstruction"] = json!({"parts": [{"text": system}]});
+    }
     body["contents"] = contents.into_iter().map(content).collect();
     if !request.tools.is_empty() {
         let tool = |tool: &cliq_coder::tools::ToolSpec| json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema});
@@ -53,13 +57,38 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             body["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
         }
     }
-    if let Some(max) = access.max_tokens {
-        body["generationConfig"] = json!({ "maxOutputTokens": max });
+    let config = config(access, request);
+    if config != json!({}) {
+        body["generationConfig"] = config;
     }
     let path =
         format!("v1beta/models/{}:streamGenerateContent?alt=sse", access.model.trim_start_matches("models/"));
     let key = access.key.as_ref().map(|key| ("x-goog-api-key", key.reveal().to_owned()));
     Call { url: join(&access.base, &path), headers: key.into_iter().collect(), body }
+}
+
+fn config(access: &Access, request: &ModelRequest<'_>) -> Value {
+    let (parameters, mut config) = (&access.parameters, json!({}));
+    if let Some(max) = parameters.max_tokens {
+        config["maxOutputTokens"] = max.into();
+    }
+    if let Some(temperature) = parameters.temperature {
+        config["temperature"] = temperature.get().into();
+    }
+    if let Some(effort) = parameters.effort {
+        let level = match effort {
+            Effort::None => "minimal",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High | Effort::Max => "high",
+        };
+        config["thinkingConfig"] = json!({"thinkingLevel": level});
+    }
+    if let Some(schema) = request.schema {
+        config["responseMimeType"] = "application/json".into();
+        config["responseJsonSchema"] = schema.schema.clone();
+    }
+    config
 }
 
 fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {

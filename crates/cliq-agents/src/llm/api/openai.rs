@@ -1,6 +1,8 @@
 //! The Chat Completions API, which many servers speak.
 
 use cliq_coder::{Reply, Turn};
+use cliq_protocol::Effort;
+use cliq_settings::CacheLifetime;
 use serde_json::{Value, json};
 
 use super::classify::{self, End};
@@ -10,7 +12,8 @@ use crate::llm::images::Image;
 use crate::llm::kinds::ApiKind;
 
 pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
-    let mut messages: Vec<Value> = Vec::new();
+    let system = request.system.map(|system| json!({"role": "system", "content": system}));
+    let mut messages: Vec<Value> = system.into_iter().collect();
     for turn in request.turns {
         match turn {
             Turn::User { text, images } => add(&mut messages, user(text, images, request.images)),
@@ -36,7 +39,21 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             body["tool_choice"] = "none".into();
         }
     }
-    if let Some(max) = access.max_tokens {
+    if let Some(schema) = request.schema {
+        let schema = json!({"name": schema.name, "schema": schema.schema, "strict": schema.is_strict});
+        body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+    }
+    let parameters = &access.parameters;
+    if let Some(temperature) = parameters.temperature {
+        body["temperature"] = temperature.get().into();
+    }
+    if let Some(effort) = parameters.effort {
+        body["reasoning_effort"] = effort_word(effort).into();
+    }
+    if access.is_at_vendor {
+        add_cache_fields(access, &mut body);
+    }
+    if let Some(max) = parameters.max_tokens {
         body["max_completion_tokens"] = max.into();
         // Other servers may know the older name only.
         if !access.is_at_vendor {
@@ -45,6 +62,27 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     }
     let key = access.key.as_ref().map(|key| ("authorization", format!("Bearer {}", key.reveal())));
     Call { url: join(&access.base, "chat/completions"), headers: key.into_iter().collect(), body }
+}
+
+/// Word of an effort in both APIs of OpenAI.
+pub(super) fn effort_word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::None => "none",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Max => "xhigh",
+    }
+}
+
+/// Adds the fields for the vendor's cache: requests of one conversation are to reach the same server.
+pub(super) fn add_cache_fields(access: &Access, body: &mut Value) {
+    if let Some(key) = &access.cache_key {
+        body["prompt_cache_key"] = key.as_str().into();
+    }
+    if access.cache_lifetime == Some(CacheLifetime::Day) {
+        body["prompt_cache_retention"] = CacheLifetime::Day.as_str().into();
+    }
 }
 
 /// Adds a message. Templates of models need alternating roles: a message of the same role as the one before becomes a part of it.

@@ -44,14 +44,23 @@ fn requests_are_pinned() {
             base: "http://x".into(),
             key: None,
             model: "m".into(),
-            max_tokens: Some(9),
+            parameters: ModelParameters { max_tokens: Some(9), ..ModelParameters::default() },
+            cache_key: None,
+            cache_lifetime: None,
             context_tokens: 32_768,
             reply_timeout: REPLY_TIMEOUT,
             is_at_vendor: false,
         };
         let api = Api::new(access);
         let bodies = [true, false].map(|may_call| {
-            let request = ModelRequest { turns: &turns, tools: &tools, may_call, images: &images };
+            let request = ModelRequest {
+                system: Some("The role."),
+                turns: &turns,
+                tools: &tools,
+                may_call,
+                schema: None,
+                images: &images,
+            };
             api.call(&request).body
         });
         let [body, last] = bodies;
@@ -59,7 +68,9 @@ fn requests_are_pinned() {
             [&last["tool_choice"], &last["toolConfig"]].into_iter().find(|value| !value.is_null()).cloned();
         json!({"body": body, "without calls": choice})
     };
-    insta::assert_json_snapshot!([ApiKind::Anthropic, ApiKind::OpenAi, ApiKind::Gemini].map(of));
+    insta::assert_json_snapshot!(
+        [ApiKind::Anthropic, ApiKind::OpenAi, ApiKind::Responses, ApiKind::Gemini].map(of)
+    );
 }
 
 fn api(kind: ApiKind) -> Api {
@@ -69,7 +80,9 @@ fn api(kind: ApiKind) -> Api {
         base: "http://x".into(),
         key: None,
         model: "m".into(),
-        max_tokens: None,
+        parameters: ModelParameters::default(),
+        cache_key: None,
+        cache_lifetime: None,
         context_tokens: 32_768,
         reply_timeout: REPLY_TIMEOUT,
         is_at_vendor: false,
@@ -185,7 +198,8 @@ fn messages_of_one_role_are_merged() {
     let user = |text: &str| Turn::User { text: text.into(), images: Vec::new() };
     let assistant = |text: &str| Turn::Assistant(Reply { text: text.into(), ..Reply::default() });
     let turns = [user("a"), user("b"), assistant(""), user("c"), assistant("d"), assistant("e"), user("f")];
-    let request = ModelRequest { turns: &turns, tools: &[], may_call: false, images: &[] };
+    let request =
+        ModelRequest { system: None, turns: &turns, tools: &[], may_call: false, schema: None, images: &[] };
     for (kind, list) in
         [(ApiKind::OpenAi, "messages"), (ApiKind::Anthropic, "messages"), (ApiKind::Gemini, "contents")]
     {

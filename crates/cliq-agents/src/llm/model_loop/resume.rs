@@ -73,13 +73,14 @@ impl ModelLoop<'_> {
             steering: dispatched.iter().map(|message| message.id.clone()).collect(),
             images,
         };
+        let system = system(task.system);
         let notice = notice.map(|reason| {
             let text = notice_of_fresh(&reason);
             self.display.act(&text);
             TranscriptBody::Notice { text }
         });
         let lines: Vec<TranscriptBody> =
-            [TranscriptBody::Start(start)].into_iter().chain(notice).chain([message]).collect();
+            [TranscriptBody::Start(start)].into_iter().chain(notice).chain(system).chain([message]).collect();
         self.record(&lines)
     }
 
@@ -259,9 +260,17 @@ impl ModelLoop<'_> {
         let Some((_, _, ids)) = tasks.first() else { return Ok(()) };
         let first: Vec<SteeringMessage> =
             dispatched.iter().filter(|message| ids.contains(&message.id)).cloned().collect();
-        let text = (prompt.render)(&first, Scope::Whole)?.text;
-        let changed = format!("The task has changed since you began. It is now:\n\n{text}");
-        if tasks.iter().all(|(known, _, _)| **known != text && **known != changed) {
+        let now = (prompt.render)(&first, Scope::Whole)?;
+        let whole = now.whole();
+        // Transcripts of earlier versions have role and task in one message.
+        let (is_same_system, text) = match self.state.system() {
+            Some(known) => (known == now.system, &now.text),
+            None => (true, &whole),
+        };
+        let changed = format!("The task has changed since you began. It is now:\n\n{whole}");
+        let has = |text: &str| tasks.iter().any(|(known, _, _)| *known == text);
+        let is_known = has(&changed) || is_same_system && has(text);
+        if !is_known {
             self.record(&[user(Origin::Task, changed)])?;
         }
         Ok(())
@@ -334,6 +343,17 @@ fn messages(entries: &[TranscriptEntry]) -> impl Iterator<Item = (&String, Optio
             Some((text, *origin, steering))
         }
         _ => None,
+    })
+}
+
+/// Line with the instructions before a conversation, or `None` if there are none.
+fn system(text: String) -> Option<TranscriptBody> {
+    (!text.is_empty()).then(|| TranscriptBody::Message {
+        role: Role::System,
+        text,
+        origin: None,
+        steering: Vec::new(),
+        images: Vec::new(),
     })
 }
 

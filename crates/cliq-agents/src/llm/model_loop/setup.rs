@@ -14,6 +14,7 @@ use crate::llm::catalog::ModelAgent;
 use crate::llm::display::Display;
 use crate::llm::meter::Meter;
 use crate::llm::prompt::{self, Scope};
+use crate::llm::structure::Structure;
 use crate::{AnyError, SERVE_TOOLS};
 
 /// Renders a prompt with steering messages and parts of the task.
@@ -33,18 +34,32 @@ pub(crate) fn tools_of(agent: &ModelAgent, settings: &Settings, ctx: &PhaseConte
     crate::agent_tools(&agent.name, settings, phase.agent_tools.as_ref(), phase.kind)
 }
 
+/// Model, and its tools in a phase.
+pub(crate) struct Opened<'o> {
+    pub(crate) agent: &'o ModelAgent,
+    pub(crate) access: Access,
+    pub(crate) selection: AgentTools,
+    pub(crate) structure: Option<Structure>,
+}
+
 impl<'a> ModelLoop<'a> {
     /// Opens the model for an activation, or continues an interrupted one.
     pub(crate) fn open(
-        agent: &ModelAgent,
-        access: Access,
+        opened: Opened<'_>,
         settings: &Settings,
         environment: &Environment,
         ctx: &'a PhaseContext,
         prompt: &Prompt<'_>,
     ) -> Result<Self, AnyError> {
-        let selection = tools_of(agent, settings, ctx);
+        let Opened { agent, access, selection, structure } = opened;
         let mut specs = tools::specs(&selection);
+        let has_built_in = !specs.is_empty();
+        let answer_tool = structure.as_ref().filter(|_| has_built_in).map(Structure::tool);
+        let answer_name = answer_tool.as_ref().map(|tool| match tool.name.as_str() {
+            tools::HAND_OVER => tools::HAND_OVER,
+            _ => tools::GIVE_VERDICT,
+        });
+        specs.extend(answer_tool);
         let mut servers = McpTools::connect(&selection, settings, environment, ctx)?;
         specs.extend(servers.specs()?);
         let own = agent.settings(settings);
@@ -59,13 +74,13 @@ impl<'a> ModelLoop<'a> {
                 .and_then(|turns| u32::try_from(turns).ok())
                 .unwrap_or(Limits::default().max_turns),
             context_tokens: context,
-            reply_tokens: (access.max_tokens.unwrap_or(16_000) as u64).min(context / 4),
+            reply_tokens: access.parameters.max_tokens.unwrap_or(16_000).min(context / 4),
             fixed_bytes: descriptions,
             budget: ctx.dispatch().budget,
             price: PriceSettings::read(settings, &access.model).price(),
             has_tools: !specs.is_empty(),
+            answer_tool: answer_name,
         };
-        let has_built_in = selection.built_in().next().is_some();
         let host = if !has_built_in { None } else { Some(host(&selection, settings, environment, ctx)?) };
         let sees_images = own.images.unwrap_or_else(|| agent.is_at_its_vendor(&access));
         let display = Display::new(ctx.reporter());
@@ -77,6 +92,8 @@ impl<'a> ModelLoop<'a> {
             state: cliq_coder::Loop::new(limits.clone()),
             transcript: None,
             tools: specs,
+            structure,
+            asks_again: false,
             host,
             servers,
             // Three bytes make a token, roughly: a result has at most a tenth of the context.

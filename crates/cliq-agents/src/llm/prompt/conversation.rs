@@ -32,7 +32,7 @@ pub(super) fn update(
                 .to_owned()
         }
     };
-    let Prompt { text: mut changed, mut sent } = task(ctx, form)?;
+    let Prompt { text: mut changed, mut sent, .. } = task(ctx, form)?;
     for (name, part) in more {
         let digest = digest(part);
         if known.parts.get(*name) != Some(&digest) {
@@ -49,7 +49,7 @@ pub(super) fn update(
         text.push_str(" It replaces your last one.");
     }
     text.push('\n');
-    Ok(Some(Prompt { text, sent }))
+    Ok(Some(Prompt { system: String::new(), text, sent }))
 }
 
 /// Maximum number of bytes of an earlier answer in a prompt.

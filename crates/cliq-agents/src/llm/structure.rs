@@ -1,0 +1,253 @@
+//! Structure of an answer: the verdict of a gate, or the data that a phase declares. The tool by which a model gives it, the schema of
+//! a reply that is forced to have it, and the check of what came. Pure.
+
+use cliq_coder::tools::{self, ToolSpec};
+use cliq_protocol::{Object, shorten};
+use cliq_sdk::{Outcome, PhaseName, Verdict};
+use serde_json::{Value, json};
+
+/// Maximum number of violations that a message names.
+const NAMED: usize = 5;
+
+/// Structure of an answer.
+pub(crate) enum Structure {
+    /// A verdict, which may route to these phases.
+    Verdict(Vec<PhaseName>),
+    /// A text, with data of this schema.
+    Outputs(Outputs),
+}
+
+/// Schema of the data that a phase hands over.
+pub(crate) struct Outputs {
+    schema: Value,
+    validator: jsonschema::Validator,
+}
+
+impl Outputs {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Returns the reason why it is not a valid schema.
+    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
+        let validator = jsonschema::options().build(schema).map_err(|error| {
+            shorten(&format!("{error} (at `{}`)", error.instance_path()), 300).into_owned()
+        })?;
+        Ok(Self { schema: schema.clone(), validator })
+    }
+
+    /// Checks data.
+    ///
+    /// # Errors
+    /// Returns the violations, for the model and for people.
+    pub(crate) fn check(&self, data: Option<&Object>) -> Result<(), String> {
+        let Some(data) = data else { return Err("it has no data: a JSON object is required".to_owned()) };
+        let data = Value::Object(data.clone());
+        let all: Vec<String> = self
+            .validator
+            .iter_errors(&data)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "the object".to_owned() } else { format!("`{place}`") };
+                shorten(&format!("{place}: {error}"), 200).into_owned()
+            })
+            .collect();
+        match all.len() {
+            0 => Ok(()),
+            count => {
+                let more =
+                    if count > NAMED { format!("; and {} more", count - NAMED) } else { String::new() };
+                let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
+                Err(format!("its data violates the schema: {}{more}", named.join("; ")))
+            }
+        }
+    }
+}
+
+impl Structure {
+    /// Tool by which a model gives its answer.
+    pub(crate) fn tool(&self) -> ToolSpec {
+        match self {
+            Self::Verdict(_) => ToolSpec {
+                name: tools::GIVE_VERDICT.to_owned(),
+                description: "Gives your verdict and ends your work. Call it once, alone, when you have judged the work.".to_owned(),
+                schema: self.schema(),
+            },
+            Self::Outputs(_) => ToolSpec {
+                name: tools::HAND_OVER.to_owned(),
+                description: "Hands over your result and ends your work. Call it once, alone, when everything is done.".to_owned(),
+                schema: self.schema(),
+            },
+        }
+    }
+
+    /// Name of the schema of a reply.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Verdict(_) => "verdict",
+            Self::Outputs(_) => "handoff",
+        }
+    }
+
+    /// Whether the schema has the form that providers can enforce to the letter.
+    pub(crate) fn is_strict(&self) -> bool {
+        matches!(self, Self::Verdict(_))
+    }
+
+    /// Schema of the answer: an object. Providers write its fields in this order.
+    pub(crate) fn schema(&self) -> Value {
+        match self {
+            Self::Verdict(targets) => {
+                let mut outcomes = vec!["PASS", "ESCALATE"];
+                let mut properties = json!({
+                    "findings": {"type": "string", "description": "What you found. The phase that mends it reads this: name files and lines."},
+                    "reason": {"type": "string", "description": "The reason of the verdict, in a sentence."},
+                });
+                let mut required = vec!["findings", "outcome", "reason"];
+                if !targets.is_empty() {
+                    outcomes.insert(1, "ROUTE");
+                    let mut names: Vec<Value> = targets.iter().map(|name| name.as_str().into()).collect();
+                    names.push(Value::Null);
+                    properties["target"] = json!({
+                        "type": ["string", "null"], "enum": names, "description": "The phase to route to. Null unless the outcome is ROUTE.",
+                    });
+                    required.push("target");
+                }
+                properties["outcome"] = json!({
+                    "type": "string", "enum": outcomes,
+                    "description": "PASS: the work is good. ROUTE: it has to be mended by the target. ESCALATE: a person has to decide.",
+                });
+                json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+            }
+            Self::Outputs(outputs) => json!({
+                "type": "object",
+                "properties": {
+                    "data": outputs.schema,
+                    "text": {"type": "string", "description": "What you did or found, in Markdown, for those who work after you."},
+                },
+                "required": ["data", "text"],
+                "additionalProperties": false,
+            }),
+        }
+    }
+
+    /// Returns the answer that an object of the schema is, in the form that is read from texts.
+    ///
+    /// # Errors
+    /// Returns the reason why the object is not an answer, for the model.
+    pub(crate) fn answer(&self, object: &Object) -> Result<String, String> {
+        match self {
+            Self::Verdict(targets) => {
+                let verdict = verdict(object, targets)?;
+                Ok(format!("```json\n{:#}\n```\n", verdict.to_value()))
+            }
+            Self::Outputs(outputs) => {
+                // Models leave out the object around the data.
+                let data = match object.get("data") {
+                    Some(Value::Object(data)) => data.clone(),
+                    _ => object
+                        .iter()
+                        .filter(|(name, _)| *name != "text")
+                        .map(|(k, v)| (k.clone(), v.clone()))
+                        .collect(),
+                };
+                outputs.check(Some(&data))?;
+                let text = object.get("text").and_then(Value::as_str).unwrap_or_default();
+                Ok(format!("{}\n\n```json\n{:#}\n```\n", text.trim_end(), Value::Object(data)))
+            }
+        }
+    }
+
+    /// Returns the answer that a whole text is, if the text is an object of the schema.
+    pub(crate) fn answer_of_text(&self, text: &str) -> Option<String> {
+        let text = super::thoughts::split(text).text;
+        let Ok(Value::Object(object)) = serde_json::from_str(text.trim()) else { return None };
+        self.answer(&object).ok()
+    }
+}
+
+/// Reads a verdict. Findings are a part of its reason.
+fn verdict(object: &Object, targets: &[PhaseName]) -> Result<Verdict, String> {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let (findings, reason) = (text("findings"), text("reason"));
+    let reason = match (findings, reason) {
+        (text, "") | ("", text) => text.to_owned(),
+        (findings, reason) if findings == reason => reason.to_owned(),
+        (findings, reason) => format!("{reason}\n\n{findings}"),
+    };
+    match text("outcome") {
+        "PASS" => Ok(Verdict::pass(reason)),
+        "ESCALATE" => Ok(Verdict::escalate(reason)),
+        "ROUTE" => {
+            let known: Vec<&str> = targets.iter().map(PhaseName::as_str).collect();
+            let known = if known.is_empty() { "nowhere".to_owned() } else { known.join(", ") };
+            let target = targets.iter().find(|name| name.as_str() == text("target"));
+            let target = target.ok_or_else(|| {
+                format!("it routes to `{}`, and may route to: {known}", shorten(text("target"), 80))
+            })?;
+            Ok(Verdict { outcome: Outcome::Route(target.clone()), ..Verdict::pass(reason) })
+        }
+        other => {
+            Err(format!("its `outcome` is `{}`: PASS, ROUTE or ESCALATE is required", shorten(other, 80)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reply::Reply;
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn targets() -> Vec<PhaseName> {
+        vec!["dev".parse().unwrap()]
+    }
+
+    #[test]
+    fn verdicts_are_read_and_unclear_ones_are_not() {
+        let structure = Structure::Verdict(targets());
+        let read = |value: Value| {
+            let text = structure.answer(&object(value))?;
+            Reply::parse(&text).verdict(&targets()).map(|verdict| verdict.sentence())
+        };
+        assert_eq!(
+            read(
+                json!({"findings": "a.rs:3 panics", "outcome": "ROUTE", "reason": "It panics.", "target": "dev"})
+            ),
+            Ok("ROUTE to dev: It panics.\n\na.rs:3 panics".to_owned())
+        );
+        assert_eq!(
+            read(json!({"outcome": "PASS", "reason": "Good.", "target": null})),
+            Ok("PASS: Good.".to_owned())
+        );
+        for wrong in [
+            json!({}),
+            json!({"outcome": "pass"}),
+            json!({"outcome": ["PASS"]}),
+            json!({"outcome": "ROUTE", "target": "other"}),
+            json!({"outcome": "ROUTE"}),
+        ] {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
+        assert!(structure.answer_of_text("PASS").is_none() && structure.answer_of_text("{}").is_none());
+        assert!(
+            structure.answer_of_text("<think>{\"outcome\":\"PASS\"}</think>").is_none(),
+            "a thought is no verdict"
+        );
+    }
+
+    #[test]
+    fn data_is_checked_by_its_schema() {
+        let schema = json!({"type": "object", "required": ["files"], "properties": {"files": {"type": "array", "items": {"type": "string"}}}});
+        let structure = Structure::Outputs(Outputs::new(&schema).unwrap());
+        let text = structure.answer(&object(json!({"text": "Done.", "data": {"files": ["a"]}}))).unwrap();
+        let reply = Reply::parse(&text);
+        assert_eq!((reply.text.as_str(), reply.data), ("Done.", Some(object(json!({"files": ["a"]})))));
+        let why = structure.answer(&object(json!({"text": "x", "data": {"files": [1]}}))).unwrap_err();
+        assert!(why.contains("`/files/0`") && why.contains("string"), "{why}");
+        assert!(Outputs::new(&schema).unwrap().check(None).unwrap_err().contains("no data"));
+        assert!(Outputs::new(&json!({"type": "objekt"})).is_err());
+    }
+}
