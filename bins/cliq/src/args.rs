@@ -29,7 +29,7 @@ pub(crate) use plan::{DaemonCommand, PlanCommand};
 pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
-pub(crate) use settings::SettingsCommand;
+pub(crate) use settings::{SettingsCommand, TrustArgs};
 pub(crate) use signal::{MarkersArgs, SignalCommand, SignalStatusName};
 pub(crate) use suggest::suggest;
 pub(crate) use team::{GraphFormat, TeamCommand};
@@ -123,6 +123,8 @@ pub(crate) enum Command {
     /// Read and change settings.
     #[command(subcommand)]
     Settings(Lazy<SettingsCommand>),
+    /// Trust a project: agents may read its skills.
+    Trust(LazyArgs<TrustArgs>),
     /// Emit and inspect signals.
     #[command(subcommand)]
     Signal(Lazy<SignalCommand>),

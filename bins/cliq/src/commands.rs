@@ -45,6 +45,7 @@ mod steer;
 mod team;
 mod tool;
 mod trigger;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -102,6 +103,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Eval(LazyArgs(args)) => eval::run(&args),
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
+        Command::Trust(LazyArgs(args)) => trust::run(&args),
         Command::Signal(Lazy(command)) => signal::run(&command),
         Command::Plan(Lazy(command)) => plan::run(&command),
         Command::Daemon(Lazy(command)) => daemon::run(&command),

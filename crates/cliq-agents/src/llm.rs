@@ -15,6 +15,8 @@ mod conversation;
 mod display;
 #[cfg(feature = "http")]
 mod images;
+#[cfg(feature = "http")]
+mod instructions;
 mod kinds;
 mod meter;
 #[cfg(feature = "http")]
@@ -25,15 +27,21 @@ mod probe;
 mod program;
 mod prompt;
 mod reply;
+#[cfg(feature = "http")]
+mod skills;
 mod structure;
 mod thoughts;
 
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "http")]
+use camino::Utf8Path;
 use cliq_sdk::{
     Completion, GateContext, Handoff, LimitReached, PhaseContext, StandardContext, SteeringMessage, Usage,
 };
 use cliq_settings::Environment;
+#[cfg(feature = "http")]
+use cliq_settings::{Settings, TrustSettings};
 use serde_json::{Value, json};
 
 use crate::AnyError;
@@ -44,6 +52,8 @@ pub(crate) use builder::Builder;
 pub use catalog::{ModelAgent, Usable};
 pub(crate) use catalog::{usable, variables};
 #[cfg(feature = "http")]
+use instructions::Instructions;
+#[cfg(feature = "http")]
 use model_loop::ModelLoop;
 pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
 pub use probe::{ServerProbe, ServerState, probes};
@@ -51,7 +61,11 @@ use program::Program;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
-use structure::{Outputs, Structure};
+#[cfg(feature = "http")]
+use skills::{Owner, Skills, Source};
+use structure::Outputs;
+#[cfg(feature = "http")]
+use structure::Structure;
 
 /// The minimum time between two progress messages about the output.
 const PROGRESS_EVERY: Duration = Duration::from_millis(700);
@@ -142,18 +156,60 @@ fn open<'a>(
                 (Some(_), true, _) => prompt::AnswerForm::Tool,
                 (Some(_), false, false) => prompt::AnswerForm::Object,
             };
+            let own = cliq_settings::AgentSettings::read(&settings, name);
+            let instructions =
+                own.project_instructions.unwrap_or(true).then(|| Instructions::read(ctx.workspace()));
+            let skills = match has_tools {
+                true => Skills::find(&skill_sources(ctx, &settings, environment), &ctx.phase().skills)?,
+                false => Skills::default(),
+            };
+            let catalogue = skills.catalogue();
+            let project = instructions.as_ref().map_or("", |found| found.text.as_str()).to_owned();
             let render = |steering: &[SteeringMessage], scope: prompt::Scope<'_>| {
                 // A loop asks about a rejected answer in its conversation.
-                let form =
-                    prompt::Form { steering, rejected: false, has_tools, has_system: true, answer, scope };
-                render(&form)
+                let (skills, project) = (&catalogue, &project);
+                let (rejected, has_system) = (false, true);
+                render(&prompt::Form {
+                    steering,
+                    rejected,
+                    has_tools,
+                    has_system,
+                    answer,
+                    skills,
+                    project,
+                    scope,
+                })
             };
             let prompt = model_loop::Prompt { render: &render, again: rejected };
-            let opened = model_loop::Opened { agent: &agent, access: *access, selection, structure };
+            let opened = model_loop::Opened {
+                agent: &agent,
+                access: *access,
+                selection,
+                structure,
+                skills,
+                instructions,
+            };
             let model = ModelLoop::open(opened, &settings, environment, ctx, &prompt)?;
             Ok(Worker::Api(Box::new(model)))
         }
     }
+}
+
+/// Directories with skills, in the order in which names count.
+#[cfg(feature = "http")]
+fn skill_sources(ctx: &PhaseContext, settings: &Settings, environment: &Environment) -> Vec<Source> {
+    let mut sources = vec![Source { owner: Owner::Team, dir: ctx.cliq_dir().join("team/skills") }];
+    let project =
+        ctx.cliq_dir().ancestors().find(|dir| dir.file_name() == Some(".cliq")).and_then(Utf8Path::parent);
+    if project.is_some_and(|project| TrustSettings::trusts(settings, project)) {
+        for name in [".agents/skills", ".claude/skills"] {
+            sources.push(Source { owner: Owner::Project, dir: ctx.workspace().join(name) });
+        }
+    }
+    if let Some(home) = environment.get("HOME") {
+        sources.push(Source { owner: Owner::Person, dir: Utf8Path::new(home).join(".agents/skills") });
+    }
+    sources
 }
 
 /// Structure of the answer of a model behind an API: of a gate, or of a phase with a schema.

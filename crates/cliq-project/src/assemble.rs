@@ -118,7 +118,10 @@ fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Resul
         });
         names.next()
     };
-    let tops: BTreeSet<String> = entries.chain(programs).filter_map(top).collect();
+    let mut tops: BTreeSet<String> = entries.chain(programs).filter_map(top).collect();
+    if team.dir().join("skills").is_dir() {
+        tops.insert("skills".to_owned());
+    }
     for top in tops {
         copy_tree(&team.dir().join(&top), &root.join("team").join(&top))?;
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FsError, IoContext, ProjectLock, open_regular, read_if_exists, write_atomic};
 use cliq_orchestrator::{Journal, PhaseStatus, RunPlan, RunView};
-use cliq_protocol::{PhaseKind, PhaseName, RunId};
+use cliq_protocol::{PhaseKind, PhaseName, RunId, SkillSelection};
 use cliq_workflow::{DefinitionPart, Phase, PhaseId, ValidatedWorkflow, is_connector};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -285,6 +285,12 @@ impl PlanReader<'_> {
         {
             // An installed agent: `CLIQ_HOME/agents/<name>/`.
             files.push(self.tree(package, "", &[])?);
+        }
+        if agent.is_some_and(|agent| agent.uses_model) && !matches!(phase.skills, SkillSelection::None) {
+            let skills = dir.root().join("team/skills");
+            if skills.is_dir() {
+                files.push(self.tree(&skills, "", &[])?);
+            }
         }
         if agent.is_some_and(|agent| agent.uses_model) && !workflow.mcp.is_empty() {
             add(Part::Mcp, digest(serde_json::to_string(&workflow.mcp).unwrap_or_default().as_bytes()));

@@ -10,7 +10,7 @@ use crate::fields::Fields;
 use crate::{
     AgentTools, AskDispatch, Budget, CommandResult, ConversationMode, DecodeError, DispatchType,
     HistoryEntry, McpServerSpec, ModelParameters, Object, Permissions, PhaseKind, PhaseName,
-    PreviousActivation, RunId, SteeringMessage, VERSION,
+    PreviousActivation, RunId, SkillSelection, SteeringMessage, VERSION,
 };
 
 /// The one JSON object that an agent reads from standard input. Unknown fields are ignored.
@@ -133,6 +133,9 @@ pub struct PhaseInfo {
     /// Tools of a model agent, if the team chooses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_tools: Option<AgentTools>,
+    /// Skills that a model agent may read.
+    #[serde(default, skip_serializing_if = "SkillSelection::is_all")]
+    pub skills: SkillSelection,
     /// Policy for requests of the agent for permission, if the team chooses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,

@@ -20,6 +20,7 @@ mod sandbox;
 mod server;
 mod transfers;
 mod triggers;
+mod trust;
 
 pub use a2a::{A2aSettings, CardSettings, InputSettings};
 pub use agents::{AgentKind, AgentSettings, BuilderSettings, CacheLifetime, ModelProvider};
@@ -40,6 +41,7 @@ pub use sandbox::{EnforcementSettings, MechanismChoice, MissingSandbox};
 pub use server::{DatabaseSettings, OidcSettings, RecoveryChoice, ReplicaSettings, ServerSettings};
 pub use transfers::{PullSettings, PushSettings};
 pub use triggers::TriggerSettings;
+pub use trust::TrustSettings;
 
 use crate::keys::Key;
 
@@ -190,6 +192,7 @@ const GROUPS: &[&[Key]] = &[
     ReplicaSettings::KEYS,
     sandbox::PROFILE,
     EnforcementSettings::KEYS,
+    TrustSettings::KEYS,
     CheckpointSettings::KEYS,
     DockerSettings::KEYS,
     KubernetesSettings::KEYS,
@@ -253,7 +256,13 @@ mod tests {
             KEYS.iter().filter(|key| key.class == Class::Person).map(|key| key.path).collect();
         assert_eq!(
             of_person,
-            ["agents.*.permissions", "mcp.*.trusted", "sandbox.mechanism", "sandbox.missing"]
+            [
+                "agents.*.permissions",
+                "mcp.*.trusted",
+                "sandbox.mechanism",
+                "sandbox.missing",
+                "trusted_projects"
+            ]
         );
     }
 

@@ -22,7 +22,7 @@ pub use groups::{
     InputSettings, KEYS, KubernetesSettings, LauncherChoice, MailSecurity, McpServerSettings,
     MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PlanSettings,
     PriceSettings, PullSettings, PushSettings, RecoveryChoice, ReplicaSettings, ReviewSettings, RoleSettings,
-    RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice, TriggerSettings,
+    RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice, TriggerSettings, TrustSettings,
     WebhookChannelSettings,
 };
 pub use keys::{Class, Key, Kind};

@@ -36,6 +36,7 @@ impl ValidatedWorkflow {
             parameters,
             outputs,
             agent_tools,
+            skills,
             permissions,
             conversation,
             config,
@@ -70,6 +71,7 @@ impl ValidatedWorkflow {
         parts.add_some("max_tokens", parameters.max_tokens.as_ref());
         parts.add_if(!parameters.extra_body.is_empty(), "extra_body", &parameters.extra_body);
         parts.add_some("agent_tools", agent_tools.as_ref());
+        parts.add_if(!skills.is_all(), "skills", skills);
         parts.add_some("permissions", permissions.as_ref());
         parts.add_if(!conversation.is_fresh(), "conversation", conversation);
         parts.add_if(!config.is_empty(), "config", config);

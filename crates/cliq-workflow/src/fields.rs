@@ -2,7 +2,7 @@
 //! holds docs/team-yml.md against it.
 
 use cliq_document::{Field, Type, may, must};
-use cliq_protocol::{AgentTools, ConversationMode, Effort, Permissions};
+use cliq_protocol::{AgentTools, ConversationMode, Effort, Permissions, SkillSelection};
 
 pub(crate) const PHASE_TYPES: &[&str] = &["standard", "gate", "hug", "exec", "pull", "push", "team"];
 pub(crate) const SCOPES: &[&str] = &["workspace", "repo"];
@@ -105,6 +105,11 @@ pub(crate) static PHASE: &[Field] = &[
         "agent_tools",
         Type::WordOrTexts(&AgentTools::WORDS),
         "Tools of an agent that is a model behind an API: `none`, `read`, `full` or names. Default: `full`, at gates `read`.",
+    ),
+    may(
+        "skills",
+        Type::WordOrTexts(&SkillSelection::WORDS),
+        "Skills that a model behind an API may read: `all`, `none` or names. Default: `all`.",
     ),
     may(
         "permissions",

@@ -18,6 +18,10 @@ pub trait TeamFiles {
     fn role_names(&self) -> Vec<String>;
     /// The texts of all roles, in the order of their names: an input that a role mentions is used.
     fn role_texts(&self) -> Vec<String>;
+    /// Name of each directory in `skills/`, with the text of its `SKILL.md`, in the order of the names.
+    fn skills(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// Returns the kind of the file at `path` within the team folder.
     fn entry(&self, path: &Utf8Path) -> EntryFile;
     /// Agents that are installed outside the team.
@@ -78,6 +82,7 @@ pub struct TeamFolder {
     file: Utf8PathBuf,
     text: String,
     roles: Vec<(String, String)>,
+    skills: Vec<(String, String)>,
     installed: Vec<String>,
     broken: BTreeMap<String, String>,
 }
@@ -132,8 +137,9 @@ impl TeamFolder {
             LoadError::NotUtf8 { path: file.clone(), at, line }
         })?;
         let roles = read_roles(&dir.join("roles"), &root)?;
+        let skills = read_skills(&dir.join("skills"), &root)?;
         check_instructions(&dir.join("channels"), &root)?;
-        Ok(Self { dir, root, file, text, roles, installed: Vec::new(), broken: BTreeMap::new() })
+        Ok(Self { dir, root, file, text, roles, skills, installed: Vec::new(), broken: BTreeMap::new() })
     }
 
     /// The same, with agents that are installed outside the team.
@@ -218,6 +224,23 @@ fn read_roles(dir: &Utf8Path, root: &Utf8Path) -> Result<Vec<(String, String)>, 
     Ok(roles)
 }
 
+/// Reads each `SKILL.md` in a directory of skills. Links in skills lead to files of the team.
+fn read_skills(dir: &Utf8Path, root: &Utf8Path) -> Result<Vec<(String, String)>, LoadError> {
+    if let Some(path) = link_that_leaves(dir, root) {
+        return Err(LoadError::LinkLeavesTeam { path });
+    }
+    let mut skills = Vec::new();
+    for path in entries(dir)? {
+        let file = path.join("SKILL.md");
+        if file.is_file() {
+            let bytes = read(&file, root)?;
+            let name = path.file_name().unwrap_or_default().to_owned();
+            skills.push((name, String::from_utf8_lossy(&bytes).into_owned()));
+        }
+    }
+    Ok(skills)
+}
+
 /// Instructions of channels are read when a phase starts. A link among them is found now.
 fn check_instructions(channels: &Utf8Path, root: &Utf8Path) -> Result<(), LoadError> {
     for path in entries(channels)?.into_iter().map(|channel| channel.join("instructions.md")) {
@@ -256,6 +279,9 @@ impl TeamFiles for TeamFolder {
     }
     fn role_texts(&self) -> Vec<String> {
         self.roles.iter().map(|(_, text)| text.clone()).collect()
+    }
+    fn skills(&self) -> Vec<(String, String)> {
+        self.skills.clone()
     }
     fn entry(&self, path: &Utf8Path) -> EntryFile {
         // An agent may need the files beside its entry, so the whole top folder belongs to it.

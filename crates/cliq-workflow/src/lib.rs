@@ -27,6 +27,7 @@ mod raw;
 mod resolve;
 mod schema;
 mod shell;
+mod skills;
 mod template;
 mod texts;
 mod validate;
@@ -46,6 +47,7 @@ pub use model::{
 };
 pub use resolve::{ResolveError, Script, Values, resolve_script, resolve_text};
 pub use schema::{field_list, json_schema};
+pub use skills::{Skill, SkillProblem};
 pub use template::{Step, Template};
 pub use texts::TeamTexts;
 

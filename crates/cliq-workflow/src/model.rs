@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use cliq_expr::Expression;
 use cliq_protocol::{
     AgentTools, Budget, ConversationMode, McpServerSpec, ModelParameters, Permissions, PhaseKind, PhaseName,
-    Sandbox, TeamName,
+    Sandbox, SkillSelection, TeamName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -149,6 +149,8 @@ pub struct Phase {
     pub outputs: Option<Value>,
     /// Tools of a model agent, if the team chooses them.
     pub agent_tools: Option<AgentTools>,
+    /// Skills that a model may read.
+    pub skills: SkillSelection,
     /// Policy for requests of the agent for permission, if the team chooses one.
     pub permissions: Option<Permissions>,
     /// Conversation in which a model agent works again after its work was sent back.

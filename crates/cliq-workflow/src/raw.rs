@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cliq_protocol::{
     AgentTools, Budget, ConversationMode, Effort, ExtraBody, McpServerSpec, ModelParameters, Permissions,
-    PhaseKind, ReviewSpec, Sandbox, TOOL_NAMES, Temperature, ToolKind, is_mcp_server_name,
+    PhaseKind, ReviewSpec, Sandbox, SkillSelection, TOOL_NAMES, Temperature, ToolKind, is_mcp_server_name,
 };
 use serde_json::Value;
 
@@ -55,6 +55,7 @@ pub(crate) struct RawPhase<'a> {
     pub(crate) parameters: ModelParameters,
     pub(crate) outputs: Option<Value>,
     pub(crate) agent_tools: Option<AgentTools>,
+    pub(crate) skills: SkillSelection,
     pub(crate) permissions: Option<Permissions>,
     pub(crate) conversation: ConversationMode,
     pub(crate) conditions: RawConditions,
@@ -224,6 +225,16 @@ fn read_tools(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Age
     AgentTools::of_names(names.into_iter().map(|name| name.value).collect()).ok()
 }
 
+/// The `skills` of a phase. Whether they exist depends on the project and the person.
+fn read_skills(record: &Record<'_>) -> SkillSelection {
+    let Some(node) = record.node("skills") else { return SkillSelection::All };
+    let names = record.texts("skills").into_iter().map(|name| name.value);
+    match node.scalar() {
+        Some(word) => SkillSelection::parse(&word).unwrap_or_default(),
+        None => SkillSelection::Only(names.collect()),
+    }
+}
+
 /// The `permissions` of a phase.
 fn read_permissions(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Permissions> {
     let node = record.node("permissions")?;
@@ -351,6 +362,7 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
         parameters: read_parameters(&record, problems),
         outputs: read_outputs(&record, problems),
         agent_tools: read_tools(&record, problems),
+        skills: read_skills(&record),
         permissions: read_permissions(&record, problems),
         conversation: record
             .text("conversation")

@@ -5,6 +5,7 @@ mod expressions;
 mod gates;
 mod placement;
 mod references;
+mod skills;
 mod templates;
 mod top;
 
@@ -70,6 +71,7 @@ pub(crate) fn validate(
 
     let details = top::check(&cx, problems);
     references::check(&cx, problems);
+    skills::check(&cx, problems);
     placement::check(&cx, problems);
     connectors::check(&cx, problems);
     let targets = gates::check(&cx, problems);
@@ -119,6 +121,7 @@ fn build(cx: &Context<'_>, details: top::Details, targets: &[Vec<usize>]) -> Opt
             parameters: raw.parameters.clone(),
             outputs: raw.outputs.clone(),
             agent_tools: raw.agent_tools.clone(),
+            skills: raw.skills.clone(),
             permissions: raw.permissions.clone(),
             conversation: raw.conversation,
             config: text_map("config"),

@@ -1,6 +1,7 @@
 //! Arguments of the commands about settings.
 
-use clap::Subcommand;
+use camino::Utf8PathBuf;
+use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SettingsCommand {
@@ -37,4 +38,20 @@ pub(crate) enum SettingsCommand {
         #[arg(short, long)]
         global: bool,
     },
+}
+
+/// Trust a project: agents may read its skills, and those of the directories below it.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Directory of the project. Default: this one.
+    pub(crate) dir: Option<Utf8PathBuf>,
+    /// Trust it no longer.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) remove: bool,
+    /// List the directories that you trust.
+    #[arg(long, conflicts_with = "dir")]
+    pub(crate) list: bool,
+    /// Print JSON.
+    #[arg(long, requires = "list")]
+    pub(crate) json: bool,
 }

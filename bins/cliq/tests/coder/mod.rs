@@ -9,6 +9,7 @@ mod limits;
 mod loops;
 mod quirks;
 mod servers;
+mod skills;
 mod table;
 mod traces;
 mod world;

@@ -18,7 +18,9 @@ use cliq_sdk::{LimitReached, Steering, Usage};
 use super::api::{Api, ModelReply, ModelRequest, ReplySchema};
 use super::display::Display;
 use super::images::{self, Image};
+use super::instructions::Instructions;
 use super::meter::Meter;
+use super::skills::{self, Skills};
 use super::structure::Structure;
 use super::{Ended, prompt};
 use crate::AnyError;
@@ -36,6 +38,9 @@ pub(crate) struct ModelLoop<'a> {
     tools: Vec<ToolSpec>,
     /// Structure of the answer, if it has one.
     structure: Option<Structure>,
+    skills: Skills,
+    instructions: Option<Instructions>,
+    files_dir: Utf8PathBuf,
     /// Whether the last answer could not be used: the next one is forced to have the structure.
     asks_again: bool,
     /// Process of the built-in tools.
@@ -214,7 +219,10 @@ impl ModelLoop<'_> {
                 .record(&of_host.into_iter().map(none).map(TranscriptBody::ToolResult).collect::<Vec<_>>());
         };
         let mut recorded = Ok(());
-        host.run(&of_host, self.result_limit, |result| {
+        host.run(&of_host, self.result_limit, |mut result| {
+            if let Some(more) = self.nested_instructions(&of_host, &result) {
+                result.text.push_str(&more);
+            }
             let outcome = self.record(&[TranscriptBody::ToolResult(result)]);
             if recorded.is_ok() {
                 recorded = outcome;
@@ -222,6 +230,21 @@ impl ModelLoop<'_> {
         });
         self.host = Some(host);
         recorded
+    }
+
+    /// Instructions of the project for the file of a call, if the model does not have them yet.
+    fn nested_instructions(&mut self, calls: &[ToolCall], result: &ToolResult) -> Option<String> {
+        let call = calls.iter().find(|call| call.id == result.id).filter(|_| !result.is_error)?;
+        self.instructions.as_mut()?.of_file(call.arguments.get("path")?.as_str()?)
+    }
+
+    /// Notices about what the model is given beside its task.
+    fn notices(&self) -> Vec<TranscriptBody> {
+        let of_project = self.instructions.iter().flat_map(|found| &found.notices);
+        of_project
+            .chain(&self.skills.notices)
+            .map(|text| TranscriptBody::Notice { text: text.clone() })
+            .collect()
     }
 
     /// Result of a call that no other process is needed for; `None` if the host runs it.
@@ -243,6 +266,10 @@ impl ModelLoop<'_> {
         }
         if let Some(outcome) = self.servers.call(call, self.result_limit) {
             return Some(result(call, outcome));
+        }
+        if call.name == skills::ACTIVATE {
+            let read = self.skills.activate(&call.arguments, &self.workspace, &self.files_dir);
+            return Some(result(call, read.map(|text| tools::cap(text, self.result_limit))));
         }
         if let Some(structure) =
             self.structure.as_ref().filter(|structure| structure.tool().name == call.name)

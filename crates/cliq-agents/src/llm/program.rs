@@ -86,6 +86,8 @@ pub(super) fn begin<'a>(
             has_tools: false,
             has_system: false,
             answer: AnswerForm::Text,
+            skills: "",
+            project: "",
             scope,
         })
     };

@@ -113,6 +113,7 @@ pub(super) fn build(shared: &Shared, activation: &Activation) -> Result<AgentMes
             targets: entries(shared, phase, &phase.targets).unwrap_or_default(),
             env: shared.plan.agents.get(&activation.agent).map(|a| a.needs_env.clone()).unwrap_or_default(),
             agent_tools: phase.agent_tools.clone(),
+            skills: phase.skills.clone(),
             permissions: phase.permissions.clone(),
             continues: activation.continues,
             conversation: phase.conversation,

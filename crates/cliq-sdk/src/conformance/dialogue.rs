@@ -158,6 +158,7 @@ fn prepare(dir: &CliqDir, kind: Kind) -> Result<AgentMessage, FsError> {
                 targets: Vec::new(),
                 env: Vec::new(),
                 agent_tools: None,
+                skills: Default::default(),
                 permissions: None,
                 continues: None,
                 conversation: Default::default(),

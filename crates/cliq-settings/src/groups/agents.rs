@@ -50,6 +50,8 @@ group! {
             "the longest time without data while a model behind an API replies; without it, 5m";
         "agents.*.structured", structured: Option<bool>,
             "whether a model behind an API gives verdicts, and data with a schema, by a tool or as an object that its server enforces; without it, yes, with text as the fallback";
+        "agents.*.project_instructions", project_instructions: Option<bool>,
+            "whether a model behind an API is given the instructions of the project: `AGENTS.md`, else `CLAUDE.md` or `GEMINI.md`; without it, yes";
         "agents.*.images", images: Option<bool>,
             "whether a model behind an API sees the images that a task names; without it, at the vendor's own address only";
     }

@@ -71,6 +71,7 @@ fn misplaced(field: &str, phase: &RawPhase<'_>, kind: PhaseKind) -> Option<&'sta
         "config" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "outputs" => (kind == Standard && !connector, "standard phases that an agent works in"),
         "agent_tools" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
+        "skills" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "permissions" => (matches!(kind, Standard | Gate) && !connector, "phases that an agent works in"),
         "conversation" => (
             kind == Standard && !connector,

@@ -95,6 +95,8 @@ impl<'a> AcpWorker<'a> {
                 has_tools: false,
                 has_system: false,
                 answer: prompt::AnswerForm::Text,
+                skills: "",
+                project: "",
                 scope: Scope::Whole,
             };
             // The conversation exists, and the prompt that was under way is not in it.

@@ -79,8 +79,13 @@ impl ModelLoop<'_> {
             self.display.act(&text);
             TranscriptBody::Notice { text }
         });
-        let lines: Vec<TranscriptBody> =
-            [TranscriptBody::Start(start)].into_iter().chain(notice).chain(system).chain([message]).collect();
+        let lines: Vec<TranscriptBody> = [TranscriptBody::Start(start)]
+            .into_iter()
+            .chain(notice)
+            .chain(self.notices())
+            .chain(system)
+            .chain([message])
+            .collect();
         self.record(&lines)
     }
 
@@ -213,7 +218,12 @@ impl ModelLoop<'_> {
         }
         limits.budget = with_spent(limits.budget, &spent, limits.price.map(|price| price.cost(&spent)));
         self.state = Loop::new(limits.clone());
-        bodies().for_each(|body| self.state.apply(body));
+        for body in bodies() {
+            if let (TranscriptBody::ToolResult(result), Some(found)) = (body, &mut self.instructions) {
+                found.note_result(&result.text);
+            }
+            self.state.apply(body);
+        }
     }
 
     /// Results of calls that were under way when their process ended.

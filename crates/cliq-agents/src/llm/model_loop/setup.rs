@@ -12,8 +12,10 @@ use super::{ModelLoop, images};
 use crate::llm::api::{Access, Api};
 use crate::llm::catalog::ModelAgent;
 use crate::llm::display::Display;
+use crate::llm::instructions::Instructions;
 use crate::llm::meter::Meter;
 use crate::llm::prompt::{self, Scope};
+use crate::llm::skills::Skills;
 use crate::llm::structure::Structure;
 use crate::{AnyError, SERVE_TOOLS};
 
@@ -40,6 +42,8 @@ pub(crate) struct Opened<'o> {
     pub(crate) access: Access,
     pub(crate) selection: AgentTools,
     pub(crate) structure: Option<Structure>,
+    pub(crate) skills: Skills,
+    pub(crate) instructions: Option<Instructions>,
 }
 
 impl<'a> ModelLoop<'a> {
@@ -51,7 +55,7 @@ impl<'a> ModelLoop<'a> {
         ctx: &'a PhaseContext,
         prompt: &Prompt<'_>,
     ) -> Result<Self, AnyError> {
-        let Opened { agent, access, selection, structure } = opened;
+        let Opened { agent, access, selection, structure, skills, instructions } = opened;
         let mut specs = tools::specs(&selection);
         let has_built_in = !specs.is_empty();
         let answer_tool = structure.as_ref().filter(|_| has_built_in).map(Structure::tool);
@@ -59,6 +63,7 @@ impl<'a> ModelLoop<'a> {
             tools::HAND_OVER => tools::HAND_OVER,
             _ => tools::GIVE_VERDICT,
         });
+        specs.extend(skills.tool());
         specs.extend(answer_tool);
         let mut servers = McpTools::connect(&selection, settings, environment, ctx)?;
         specs.extend(servers.specs()?);
@@ -93,6 +98,9 @@ impl<'a> ModelLoop<'a> {
             transcript: None,
             tools: specs,
             structure,
+            skills,
+            instructions,
+            files_dir: ctx.files_dir().to_owned(),
             asks_again: false,
             host,
             servers,
