@@ -147,16 +147,15 @@ fn open<'a>(
         }
         #[cfg(feature = "http")]
         open::Opened::Api(access) => {
+            let own = cliq_settings::AgentSettings::read(&settings, name);
             let selection = model_loop::tools_of(&agent, &settings, ctx);
             let has_tools = selection.built_in().next().is_some();
-            let structure =
-                structure_of(ctx, cliq_settings::AgentSettings::read(&settings, name).structured)?;
+            let structure = structure_of(ctx, own.structured, !access.is_at_vendor)?;
             let answer = match (&structure, has_tools, selection.allows_mcp()) {
                 (None, _, _) | (Some(_), false, true) => prompt::AnswerForm::Text,
                 (Some(_), true, _) => prompt::AnswerForm::Tool,
                 (Some(_), false, false) => prompt::AnswerForm::Object,
             };
-            let own = cliq_settings::AgentSettings::read(&settings, name);
             let instructions =
                 own.project_instructions.unwrap_or(true).then(|| Instructions::read(ctx.workspace()));
             let skills = match has_tools {
@@ -214,12 +213,16 @@ fn skill_sources(ctx: &PhaseContext, settings: &Settings, environment: &Environm
 
 /// Structure of the answer of a model behind an API: of a gate, or of a phase with a schema.
 #[cfg(feature = "http")]
-fn structure_of(ctx: &PhaseContext, is_structured: Option<bool>) -> Result<Option<Structure>, AnyError> {
+fn structure_of(
+    ctx: &PhaseContext,
+    is_structured: Option<bool>,
+    is_bounded: bool,
+) -> Result<Option<Structure>, AnyError> {
     if is_structured == Some(false) {
         return Ok(None);
     }
     match ctx.dispatch().gate.as_ref().filter(|_| ctx.phase().kind.is_gate()) {
-        Some(gate) => Ok(Some(Structure::Verdict(gate.route_targets.clone()))),
+        Some(gate) => Ok(Some(Structure::Verdict { targets: gate.route_targets.clone(), is_bounded })),
         None => Ok(outputs_of(ctx)?.map(Structure::Outputs)),
     }
 }

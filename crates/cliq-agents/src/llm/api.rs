@@ -8,6 +8,7 @@ mod errors;
 mod exchange;
 mod gemini;
 mod openai;
+mod repetition;
 mod responses;
 mod termination;
 mod text_calls;
@@ -149,7 +150,16 @@ impl Api {
             ApiKind::Responses => responses::call(&self.access, request),
             ApiKind::Gemini => gemini::call(&self.access, request),
         };
+        let may_not_call = (!request.may_call).then(|| call.body.get("tool_choice").cloned()).flatten();
         self.access.parameters.extra_body.add_to(&mut call.body);
+        // A field of the person does not let a model call tools when it cannot.
+        match may_not_call {
+            Some(choice) => call.body["tool_choice"] = choice,
+            None if !request.may_call => {
+                call.body.as_object_mut().map(|body| body.remove("tool_choice"));
+            }
+            None => {}
+        }
         call
     }
 

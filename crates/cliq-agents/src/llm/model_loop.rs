@@ -131,8 +131,9 @@ impl ModelLoop<'_> {
             self.tools.extend(of_servers);
         }
         // A summary and the last words before a limit are texts.
-        let forces = !self.tools.is_empty() && self.asks_again && may_call
-            || self.tools.is_empty() && self.state.is_working();
+        // So is the rest of a reply that was cut off.
+        let is_free = self.state.is_within_answer() || !self.state.is_working();
+        let forces = !is_free && (self.tools.is_empty() || self.asks_again && may_call);
         let schema =
             self.structure.as_ref().filter(|_| forces && self.api.takes_schemas()).map(ReplySchema::of);
         let request = ModelRequest {

@@ -6,13 +6,21 @@ use cliq_protocol::{Object, shorten};
 use cliq_sdk::{Outcome, PhaseName, Verdict};
 use serde_json::{Value, json};
 
+/// Maximum number of characters of the texts of a verdict, where a server enforces it.
+const MAX_FINDINGS: usize = 1_000;
+const MAX_REASON: usize = 200;
 /// Maximum number of violations that a message names.
 const NAMED: usize = 5;
 
 /// Structure of an answer.
 pub(crate) enum Structure {
-    /// A verdict, which may route to these phases.
-    Verdict(Vec<PhaseName>),
+    /// A verdict.
+    Verdict {
+        /// Phases that it may route to.
+        targets: Vec<PhaseName>,
+        /// Whether its texts have a maximum length. Small models write without end if nothing stops them; vendors refuse such schemas.
+        is_bounded: bool,
+    },
     /// A text, with data of this schema.
     Outputs(Outputs),
 }
@@ -67,7 +75,7 @@ impl Structure {
     /// Tool by which a model gives its answer.
     pub(crate) fn tool(&self) -> ToolSpec {
         match self {
-            Self::Verdict(_) => ToolSpec {
+            Self::Verdict { .. } => ToolSpec {
                 name: tools::GIVE_VERDICT.to_owned(),
                 description: "Gives your verdict and ends your work. Call it once, alone, when you have judged the work.".to_owned(),
                 schema: self.schema(),
@@ -83,25 +91,29 @@ impl Structure {
     /// Name of the schema of a reply.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Verdict(_) => "verdict",
+            Self::Verdict { .. } => "verdict",
             Self::Outputs(_) => "handoff",
         }
     }
 
     /// Whether the schema has the form that providers can enforce to the letter.
     pub(crate) fn is_strict(&self) -> bool {
-        matches!(self, Self::Verdict(_))
+        matches!(self, Self::Verdict { .. })
     }
 
     /// Schema of the answer: an object. Providers write its fields in this order.
     pub(crate) fn schema(&self) -> Value {
         match self {
-            Self::Verdict(targets) => {
+            Self::Verdict { targets, is_bounded } => {
                 let mut outcomes = vec!["PASS", "ESCALATE"];
                 let mut properties = json!({
                     "findings": {"type": "string", "description": "What you found. The phase that mends it reads this: name files and lines."},
                     "reason": {"type": "string", "description": "The reason of the verdict, in a sentence."},
                 });
+                if *is_bounded {
+                    properties["findings"]["maxLength"] = MAX_FINDINGS.into();
+                    properties["reason"]["maxLength"] = MAX_REASON.into();
+                }
                 let mut required = vec!["findings", "outcome", "reason"];
                 if !targets.is_empty() {
                     outcomes.insert(1, "ROUTE");
@@ -136,7 +148,7 @@ impl Structure {
     /// Returns the reason why the object is not an answer, for the model.
     pub(crate) fn answer(&self, object: &Object) -> Result<String, String> {
         match self {
-            Self::Verdict(targets) => {
+            Self::Verdict { targets, .. } => {
                 let verdict = verdict(object, targets)?;
                 Ok(format!("```json\n{:#}\n```\n", verdict.to_value()))
             }
@@ -207,7 +219,7 @@ mod tests {
 
     #[test]
     fn verdicts_are_read_and_unclear_ones_are_not() {
-        let structure = Structure::Verdict(targets());
+        let structure = Structure::Verdict { targets: targets(), is_bounded: false };
         let read = |value: Value| {
             let text = structure.answer(&object(value))?;
             Reply::parse(&text).verdict(&targets()).map(|verdict| verdict.sentence())

@@ -84,6 +84,11 @@ impl Api {
                     if let Some(text) = self.apply_text(data.as_bytes(), draft)? {
                         display.print(&filter.push(&text));
                     }
+                    if let Some(words) = repeated(draft) {
+                        // Nobody reads on: the end of the connection stops the server.
+                        draft.end = Some(End::Repeating(words));
+                        return Ok(());
+                    }
                 }
                 Part::Whole(bytes) => {
                     // Servers that do not stream answer all at once, or a JSON text in each line.
@@ -133,6 +138,7 @@ impl Api {
                 | End::Context
                 | End::Filtered(_)
                 | End::Paused
+                | End::Repeating(_)
                 | End::Refused(_)
                 | End::Unknown(_),
             )
@@ -213,6 +219,13 @@ impl Api {
         failed.message.push_str(&hint);
         failed
     }
+}
+
+/// Returns the words that a reply repeats without end.
+fn repeated(draft: &mut Draft) -> Option<String> {
+    let [of_text, of_thoughts] = &mut draft.watches;
+    let thought = draft.thinking.last().map_or("", |thought| thought.text.as_str());
+    of_text.repeated(&draft.text).or_else(|| of_thoughts.repeated(thought))
 }
 
 /// Returns the first words of a page, without its markup.

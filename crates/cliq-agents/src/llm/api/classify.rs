@@ -19,6 +19,8 @@ pub(super) enum End {
     Filtered(String),
     /// The server ended a turn that is not over.
     Paused,
+    /// The reply repeats these words without end, and was ended.
+    Repeating(String),
     /// The model or the server refused to reply, with the reason.
     Refused(String),
     /// The model made a call that the server cannot read, with the server's name of the reason.
@@ -122,6 +124,12 @@ pub(super) fn kind(end: &End, reply: &Reply, agent: &str, sizes: &Sizes) -> (Rep
         End::Filtered(reason) if has_content => cut(format!("a content filter stopped it ({reason})")),
         End::Filtered(reason) => refused(agent, &format!("a content filter stopped it ({reason})")),
         End::Paused => cut("the server paused it before its end (pause_turn)".to_owned()),
+        End::Repeating(words) => {
+            let words: String = words.chars().take(80).collect();
+            cut(format!(
+                "it repeated the same words without end (\"{words}\"); another model, or `agents.{agent}.temperature`, may help"
+            ))
+        }
         End::Refused(why) => refused(agent, why),
         End::Malformed(reason) => cut(format!("the model made a call that cannot be read ({reason})")),
         End::Failed(reason) => cut(format!("the server failed ({reason})")),

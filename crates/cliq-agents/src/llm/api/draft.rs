@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::classify::End;
 use super::errors::{Class, ServerError};
+use super::repetition::Watch;
 use super::{TOKEN_BYTES, text_calls};
 use crate::llm::thoughts;
 
@@ -38,6 +39,8 @@ pub(super) struct Draft {
     pub(super) has_timed_out: bool,
     /// Whether the process was asked to end.
     pub(super) was_ended: bool,
+    /// Watches over text and thoughts that repeat themselves.
+    pub(super) watches: [Watch; 2],
     /// Last call of each position.
     pub(super) places: HashMap<Option<u64>, usize>,
 }
