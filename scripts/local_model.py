@@ -235,7 +235,16 @@ def context(server):
     return "refused with the setting to change, with the right and with a wrong `context_tokens`"
 
 
-STEPS = [hello, tools, verdict, outputs, resume, cancel, context]
+def check(server):
+    """`cliq agent check` names what the server has, and the settings that contradict it."""
+    project = Project(server, ANSWER, context_tokens=32_768)
+    report = json.loads(project.cliq("agent", "check", "small", "--json"))
+    assert report["server"] == f"context {CONTEXT} tokens, 1 slot, no tools", report
+    assert len(report["warnings"]) == 3, report
+    return f"{report['server']}; {len(report['warnings'])} warnings"
+
+
+STEPS = [check, hello, tools, verdict, outputs, resume, cancel, context]
 
 
 def main():

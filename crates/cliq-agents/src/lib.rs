@@ -30,8 +30,8 @@ pub use cliq_settings::{AgentKind, Environment};
 use cliq_settings::{AgentSettings, Settings};
 
 pub use llm::{
-    Abilities, AcpCheck, AfterRefusal, ModelAgent, PRESETS, Preset, PresetMode, ResumeFitness, ServerProbe,
-    ServerState, Usable, UsageReport, probes,
+    Abilities, AcpCheck, AfterRefusal, ModelAgent, PRESETS, Preset, PresetMode, ResumeFitness, ServerFacts,
+    ServerProbe, ServerState, Usable, UsageReport, probes,
 };
 #[cfg(feature = "connectors")]
 pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_connector};

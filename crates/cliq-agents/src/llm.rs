@@ -56,7 +56,7 @@ use instructions::Instructions;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
 pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
-pub use probe::{ServerProbe, ServerState, probes};
+pub use probe::{ServerFacts, ServerProbe, ServerState, probes};
 use program::Program;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;

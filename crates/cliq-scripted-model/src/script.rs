@@ -69,6 +69,8 @@ pub struct Behavior {
     pub cuts_streams: bool,
     /// Refuses thoughts if the conversation before them is not the one that they were made in, as the Messages API does.
     pub binds_thinking: bool,
+    /// Answers every request whose number can be divided by this with 429 and no pause.
+    pub limits_every: Option<usize>,
     /// Refuses requests with more tokens than this.
     pub context_tokens: Option<u64>,
 }

@@ -132,6 +132,11 @@ async fn reply(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes, receive
         });
         (tokens_in, tokens_cached, state.requests.len())
     };
+    if shared.behavior.limits_every.is_some_and(|every| number % every == 0) {
+        let mut response = failure(api, StatusCode::TOO_MANY_REQUESTS, "too many requests");
+        response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("0"));
+        return response;
+    }
     if shared.behavior.context_tokens.is_some_and(|limit| tokens_in > limit) {
         return failure(api, StatusCode::BAD_REQUEST, "prompt is too long for the context window");
     }

@@ -178,6 +178,10 @@ fn check_named(name: &str, limit: Duration, json: bool) -> Result<ExitCode, Fail
     };
     let can = report.can.map(|can| can.names().into_iter().map(str::to_owned).collect()).unwrap_or_default();
     list("can", can)?;
+    list("server", report.server.iter().cloned().collect())?;
+    for warning in &report.warnings {
+        ui::line(format!("  {:<10} {warning}", paint(YELLOW, "warning")))?;
+    }
     list("modes", report.modes.clone())?;
     list("models", report.models.clone())?;
     if report.problem.is_some() {
@@ -211,6 +215,8 @@ fn check_document(agent: &ModelAgent, report: &AcpCheck) -> serde_json::Value {
         let Abilities { load, resume, images, mcp_http, steering } = can;
         serde_json::json!({"load": load, "resume": resume, "images": images, "mcp_http": mcp_http, "steering": steering})
     }));
+    add("server", report.server.as_deref().map(Into::into));
+    add("warnings", (!report.warnings.is_empty()).then(|| report.warnings.clone().into()));
     add("modes", (!report.modes.is_empty()).then(|| report.modes.clone().into()));
     add("models", (!report.models.is_empty()).then(|| report.models.clone().into()));
     add("milliseconds", Some(u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX).into()));

@@ -7,6 +7,7 @@ mod hostile;
 pub(crate) mod kills;
 mod limits;
 mod loops;
+mod places;
 mod quirks;
 mod servers;
 mod skills;

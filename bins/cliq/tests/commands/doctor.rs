@@ -95,3 +95,30 @@ fn servers_on_this_machine_are_reached_without_the_proxy() {
     let (_, (_, detail)) = doctor_with("openai-api", "http://models.invalid", "m", &proxy);
     assert!(detail.contains("through the proxy 127.0.0.1:9,") && !detail.contains("secret"), "{detail}");
 }
+
+#[test]
+fn servers_of_local_models_are_asked_what_they_have() {
+    let list = r#"{"data": [{"id": "qwen3"}]}"#;
+    let props = r#"{"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1, "chat_template_caps": {"supports_tools": false}}"#;
+    let server = Server::start(vec![status("200 OK", "", list), status("200 OK", "", props)]);
+    let (_, (state, detail)) = doctor("openai-api", &server.base, "qwen3");
+    assert_eq!(state, "note", "{detail}");
+    for part in [
+        "the server answers (context 4096 tokens, 1 slot, no tools)",
+        "`agents.openai-api.context_tokens` is 32768",
+        "cliq settings set agents.openai-api.context_tokens 4096",
+        "cliq settings set agents.openai-api.tools none",
+        "`max_parallel 1` runs them in turn",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+    let server = Server::start(vec![status("200 OK", "", list), status("200 OK", "", props)]);
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    for (key, value) in [("base_url", server.base.as_str()), ("model", "qwen3")] {
+        env.cliq(["settings", "set", &format!("agents.openai-api.{key}"), value]).expect(0);
+    }
+    let said = env.cliq(["agent", "check", "openai-api", "--json"]).expect(0).json();
+    assert_eq!(said["server"], "context 4096 tokens, 1 slot, no tools", "{said}");
+    assert_eq!(said["warnings"].as_array().map(Vec::len), Some(3), "{said}");
+}

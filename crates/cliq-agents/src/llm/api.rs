@@ -8,6 +8,7 @@ mod errors;
 mod exchange;
 mod gemini;
 mod openai;
+mod places;
 mod repetition;
 mod responses;
 mod termination;
@@ -32,6 +33,7 @@ use super::structure::Structure;
 use classify::{End, Sizes};
 use draft::Draft;
 use errors::{Class, error_in};
+pub(crate) use places::{PlaceLimits, Places};
 use termination::Deferred;
 
 /// Maximum number of attempts of a call.
@@ -63,6 +65,8 @@ pub(crate) struct Access {
     pub(crate) reply_timeout: Duration,
     /// Whether requests go to the vendor's own address.
     pub(crate) is_at_vendor: bool,
+    /// Places that it shares with other processes, if there is a directory for them.
+    pub(crate) places: Option<Places>,
 }
 
 /// A model behind an API.
@@ -250,7 +254,11 @@ impl Api {
             || {
                 let mut draft = Draft::default();
                 let deferred = Deferred::begin();
-                let result = self.try_once(&call, &deferred, &mut display.borrow_mut(), &mut draft);
+                let place = self.place(&deferred, &mut display.borrow_mut(), &mut draft);
+                let result = place.and_then(|_place| {
+                    self.try_once(&call, &deferred, &mut display.borrow_mut(), &mut draft)
+                });
+                self.share_pause(&result);
                 let usage = match &result {
                     Ok(()) => draft.usage(self.provider(), &self.access.model),
                     Err(_) => {

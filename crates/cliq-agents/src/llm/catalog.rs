@@ -288,6 +288,7 @@ impl ModelAgent {
             key,
             model,
             parameters: own.parameters(),
+            places: None,
             cache_key: None,
             cache_lifetime: own.cache_lifetime,
             context_tokens: 0,

@@ -62,6 +62,13 @@ pub(super) fn open(
             let mut access = agent.access(settings, kind, key, base, model.unwrap_or_default());
             access.parameters = ctx.phase().parameters.over(&access.parameters);
             access.cache_key = Some(format!("{}-{}", ctx.run_id(), ctx.phase().name));
+            let limits = super::api::PlaceLimits {
+                max_concurrent: own.max_concurrent,
+                per_minute: own.requests_per_minute,
+            };
+            access.places = environment
+                .cliq_home()
+                .map(|home| super::api::Places::new(&home, &agent.name, ctx.run_id().as_str(), limits));
             Ok(Opened::Api(Box::new(access)))
         }
         #[cfg(not(feature = "http"))]

@@ -1,5 +1,7 @@
 //! Requests that ask the servers of models whether they answer, and which models they have.
 
+mod facts;
+
 use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use serde_json::Value;
 use super::catalog::ModelAgent;
 use super::cli::Dialect;
 use super::kinds::{ApiKind, Transport};
+pub use facts::ServerFacts;
 
 /// Time in which a server answers.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -29,6 +32,10 @@ pub struct ServerProbe {
     base: String,
     key: Option<Secret>,
     model: Option<String>,
+    /// Maximum number of tokens that the agent counts with, if it is a model behind an API.
+    context_tokens: Option<u64>,
+    /// Whether it has tools by its settings.
+    wants_tools: bool,
 }
 
 /// State of a server.
@@ -36,6 +43,13 @@ pub struct ServerProbe {
 pub enum ServerState {
     /// The server has the model, or the program of the vendor chooses one.
     Ready,
+    /// The server has the model, and says more about itself.
+    Known {
+        /// Facts that it reported.
+        facts: ServerFacts,
+        /// Settings that contradict them, for people.
+        warnings: Vec<String>,
+    },
     /// The server answers and does not list its models.
     NoList,
     /// The server lists models, and the one that the agent uses is not among them.
@@ -67,7 +81,7 @@ impl ServerState {
         match self {
             Self::NoAccess { .. } | Self::Error(_) | Self::Silent(_) => true,
             // Some servers have one model, whatever its name in a request is.
-            Self::Ready | Self::NoList | Self::NoModel { .. } => false,
+            Self::Ready | Self::Known { .. } | Self::NoList | Self::NoModel { .. } => false,
         }
     }
 
@@ -76,6 +90,7 @@ impl ServerState {
     pub fn is_ready(&self) -> bool {
         match self {
             Self::Ready | Self::NoList => true,
+            Self::Known { warnings, .. } => warnings.is_empty(),
             Self::NoModel { .. } | Self::NoAccess { .. } | Self::Error(_) | Self::Silent(_) => false,
         }
     }
@@ -85,6 +100,10 @@ impl fmt::Display for ServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready => f.write_str("the server answers"),
+            Self::Known { facts, warnings } => {
+                write!(f, "the server answers ({facts})")?;
+                warnings.iter().try_for_each(|warning| write!(f, "; {warning}"))
+            }
             Self::NoList => f.write_str("the server answers, and does not list its models"),
             Self::NoModel { model, known, setting } => {
                 write!(f, "the server does not list the model `{model}`, but {}", named(known))?;
@@ -127,9 +146,30 @@ pub fn probes(settings: &Settings, environment: &Environment) -> Vec<ServerProbe
         }
         let base = agent.base(settings, environment)?;
         let (key, model) = (agent.key(settings, environment), agent.model(settings, None));
-        Some(ServerProbe { agent, kind, base, key, model })
+        Some(probe_of(agent, settings, kind, base, key, model))
     };
     ModelAgent::all(settings).into_iter().filter_map(probe).collect()
+}
+
+fn probe_of(
+    agent: ModelAgent,
+    settings: &Settings,
+    kind: ApiKind,
+    base: String,
+    key: Option<Secret>,
+    model: Option<String>,
+) -> ServerProbe {
+    let own = agent.settings(settings);
+    let wants_tools = own.tools.as_ref().is_none_or(|tools| tools.built_in().next().is_some());
+    #[cfg(feature = "http")]
+    let context_tokens = agent.is_api().then(|| {
+        let access =
+            agent.access(settings, kind, None, Some(base.clone()), model.clone().unwrap_or_default());
+        access.context_tokens
+    });
+    #[cfg(not(feature = "http"))]
+    let context_tokens = None;
+    ServerProbe { agent, kind, base, key, model, context_tokens, wants_tools }
 }
 
 impl ServerProbe {
@@ -197,8 +237,21 @@ impl ServerProbe {
                 ApiKind::Gemini => request.secret_header("x-goog-api-key", key),
             };
         }
-        match Client::new(limits).send(&request) {
-            Ok(answer) => self.state(answer.status, &answer.body, ""),
+        let client = Client::new(limits);
+        match client.send(&request) {
+            Ok(answer) => {
+                let state = self.state(answer.status, &answer.body, "");
+                match (&state, self.context_tokens) {
+                    (ServerState::Ready | ServerState::NoList, Some(context_tokens)) => {
+                        let facts = self.facts(&client, &answer.body);
+                        facts.map_or(state, |facts| {
+                            let warnings = facts.warnings(&self.agent.name, context_tokens, self.wants_tools);
+                            ServerState::Known { facts, warnings }
+                        })
+                    }
+                    _ => state,
+                }
+            }
             Err(error) => match error.status {
                 Some(status) => self.state(status, &[], &without_credentials(&error.message)),
                 None => {
@@ -206,6 +259,43 @@ impl ServerProbe {
                 }
             },
         }
+    }
+
+    /// Asks a server with the API of OpenAI about itself. Returns `None` if it is none of those that have an answer.
+    #[cfg(feature = "http")]
+    fn facts(&self, client: &cliq_http::Client, list: &[u8]) -> Option<ServerFacts> {
+        use cliq_http::Request;
+        if !matches!(self.kind, ApiKind::OpenAi | ApiKind::Responses)
+            || self.agent.facts.default_base == self.base.trim_end_matches('/')
+        {
+            return None;
+        }
+        let model = self.model.as_deref().unwrap_or_default();
+        let list = cliq_protocol::lenient_json(list).ok();
+        let entry = list.as_ref().and_then(|list| {
+            let entries = list.get("data")?.as_array()?;
+            entries.iter().find(|entry| entry["id"].as_str().is_some_and(|name| is_same(name, model)))
+        });
+        if let Some(facts) = entry.and_then(ServerFacts::of_entry) {
+            return Some(facts);
+        }
+        let root = self.base.trim_end_matches('/').trim_end_matches("/v1");
+        let send = |request: Request| {
+            let request = match &self.key {
+                Some(key) => request
+                    .secret_header("authorization", format!("Bearer {}", key.reveal()))
+                    .secret(key.reveal()),
+                None => request,
+            };
+            let answer =
+                client.send(&request.called(self.address())).ok().filter(|answer| answer.status == 200)?;
+            cliq_protocol::lenient_json(&answer.body).ok()
+        };
+        let props = send(Request::get(format!("{root}/props")));
+        props.as_ref().and_then(ServerFacts::of_props).or_else(|| {
+            let body = serde_json::json!({ "model": model });
+            ServerFacts::of_show(&send(Request::post(format!("{root}/api/show")).json(&body))?)
+        })
     }
 
     /// Decides from an answer.
@@ -264,6 +354,8 @@ mod tests {
             base: "http://u:p@localhost:1/v1".to_owned(),
             key: key.map(Secret::new),
             model: model.map(str::to_owned),
+            context_tokens: None,
+            wants_tools: true,
         }
     }
 

@@ -46,6 +46,10 @@ group! {
             "the most replies of a model behind an API in one activation; without it, 200";
         "agents.*.context_tokens", context_tokens: Option<usize>,
             "the most tokens that a request to a model behind an API and its reply may have together; without it, by the model";
+        "agents.*.max_concurrent", max_concurrent: Option<usize>,
+            "the most requests to a model behind an API at the same time, of all runs and processes of this machine";
+        "agents.*.requests_per_minute", requests_per_minute: Option<usize>,
+            "the most requests to a model behind an API in a minute, of all runs and processes of this machine";
         "agents.*.reply_timeout", reply_timeout: Option<Duration>,
             "the longest time without data while a model behind an API replies; without it, 5m";
         "agents.*.structured", structured: Option<bool>,

@@ -10,7 +10,7 @@ use cliq_settings::{AgentKind, Environment, Settings};
 
 use super::launch::Launch;
 use crate::AnyError;
-use crate::llm::{ModelAgent, Usable};
+use crate::llm::{ModelAgent, ServerState, Usable};
 
 /// Result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub struct AcpCheck {
     pub modes: Vec<String>,
     /// Names that the setting `model` can have.
     pub models: Vec<String>,
+    /// Facts that the server of an API reported, for people.
+    pub server: Option<String>,
+    /// Settings that contradict them, for people.
+    pub warnings: Vec<String>,
     /// Time until the conversation was open, or until the problem.
     pub took: Duration,
 }
@@ -118,6 +122,18 @@ impl ModelAgent {
                     && let Err(error) = self.open_and_end(settings, environment, limit, &mut check)
                 {
                     check.problem = Some(error.to_string());
+                }
+                let probe = crate::llm::probes(settings, environment)
+                    .into_iter()
+                    .find(|probe| probe.agent() == self.name);
+                match probe.filter(|_| self.is_api()).map(|probe| probe.start()()) {
+                    Some(state) if state.is_fault() => check.problem = Some(state.to_string()),
+                    Some(ServerState::Known { facts, warnings }) => {
+                        check.server = Some(facts.to_string());
+                        check.warnings = warnings;
+                    }
+                    Some(state) if !state.is_ready() => check.warnings.push(state.to_string()),
+                    Some(_) | None => {}
                 }
             }
         }

@@ -10,6 +10,7 @@ use super::classify::End;
 use super::draft::Draft;
 use super::errors::{Class, class};
 use super::exchange::{self, Part};
+use super::places::{Place, Wait};
 use super::termination::Deferred;
 use super::{Access, Api, Call};
 use crate::llm::display::Display;
@@ -17,10 +18,61 @@ use crate::llm::thoughts::Filter;
 
 /// Time between two messages about a server that is silent.
 const WAIT_SHOWN: Duration = Duration::from_secs(10);
+/// Time of waiting for a place before it is shown.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 /// Polling interval for the signal to end.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Pause of all requests of an agent after an answer 429 that asks for none.
+const PAUSE: Duration = Duration::from_secs(1);
+
 impl Api {
+    /// Waits for a place among the requests of all processes.
+    pub(super) fn place(
+        &self,
+        deferred: &Deferred,
+        display: &mut Display<'_>,
+        draft: &mut Draft,
+    ) -> Result<Option<Place>, CallError> {
+        let Some(places) = &self.access.places else { return Ok(None) };
+        let (name, mut shown) = (&self.access.name, Instant::now());
+        let taken = places.take(|wait| {
+            if shown.elapsed() >= SHOWN_AFTER {
+                shown += WAIT_SHOWN;
+                display.act(&match wait {
+                    Wait::Turn => {
+                        format!("waiting for a place: `agents.{name}.max_concurrent` requests are under way")
+                    }
+                    Wait::Minute => format!(
+                        "waiting: `agents.{name}.requests_per_minute` requests were made in the last minute"
+                    ),
+                    Wait::Pause => format!("waiting: the server of {name} asked for a pause"),
+                });
+            }
+            !deferred.has_come()
+        });
+        match taken {
+            Ok(Some(place)) => Ok(Some(place)),
+            Ok(None) => {
+                draft.was_ended = true;
+                Err(CallError::permanent(format!("the request to {name} was cancelled")))
+            }
+            // Limits that cannot be kept are better told than kept by chance.
+            Err(error) => {
+                Err(CallError::permanent(format!("cannot wait for a place of `agents.{name}`: {error}")))
+            }
+        }
+    }
+
+    /// Lets all requests of the agent wait if the server has asked for it.
+    pub(super) fn share_pause(&self, result: &Result<(), CallError>) {
+        if let (Some(places), Err(CallError { status: Some(429), pause, is_transient: true, .. })) =
+            (&self.access.places, result)
+        {
+            places.pause(pause.unwrap_or(PAUSE));
+        }
+    }
+
     /// Applies a piece of a reply as text.
     pub(super) fn apply_text(&self, data: &[u8], draft: &mut Draft) -> Result<Option<String>, CallError> {
         if data.trim_ascii() == b"[DONE]" {
