@@ -5,6 +5,7 @@ mod edit;
 mod files;
 mod paths;
 mod search;
+mod todo;
 
 use cliq_protocol::{AgentTools, shorten};
 use schemars::JsonSchema;
@@ -57,7 +58,7 @@ pub fn specs(selection: &AgentTools) -> Vec<ToolSpec> {
         spec::<edit::EditFile>(
             "edit_file",
             "Replaces a text in a file of the workspace. `old` must occur exactly once, with the same blanks and line ends: include \
-             enough lines around it. Returns the difference.",
+             enough lines around it, or set `replace_all`. `edits` makes several changes at once. Returns the difference.",
         ),
         spec::<edit::WriteFile>(
             "write_file",
@@ -72,6 +73,11 @@ pub fn specs(selection: &AgentTools) -> Vec<ToolSpec> {
         spec::<Progress>(
             "report_progress",
             "Tells the people who watch, in one sentence, what you are doing now. Use it at the start of each larger step.",
+        ),
+        spec::<todo::Todo>(
+            "todo",
+            "Sets your list of steps, which the people who watch see. Use it for work of more than three steps: give the whole list each time, \
+             with one step `in_progress`, and set a step to `completed` as soon as it is done.",
         ),
     ];
     all.into_iter().filter(|tool| selection.allows(&tool.name)).collect()
@@ -94,10 +100,19 @@ pub fn progress_message(arguments: &Value) -> Result<(String, String), String> {
     parse::<Progress>("report_progress", arguments).map(|(progress, note)| (progress.message, note))
 }
 
+/// Returns the sentence that people see of a `todo` call, and a note for the model as for [`progress_message`].
+///
+/// # Errors
+/// Returns what is wrong with the arguments.
+pub fn todo_message(arguments: &Value) -> Result<(String, String), String> {
+    let (todo, note) = parse::<todo::Todo>("todo", arguments)?;
+    Ok((todo.message()?, note))
+}
+
 /// Whether a tool changes nothing, so that it may run beside others.
 #[must_use]
 pub fn is_reading(name: &str) -> bool {
-    matches!(name, "read_file" | "list_files" | "search" | "report_progress")
+    matches!(name, "read_file" | "list_files" | "search" | "report_progress" | "todo")
 }
 
 /// Runs a tool. `limit` is the maximum size of the result in bytes.
@@ -130,6 +145,7 @@ pub fn run(name: &str, arguments: &Value, workspace: &Workspace, limit: usize, c
             let (arguments, ignored) = parse(name, arguments)?;
             (command::run(workspace, &arguments, limit, cancel), ignored)
         }
+        "todo" => return todo_message(arguments).map(|(_, note)| format!("noted{note}")),
         "report_progress" => return progress_message(arguments).map(|(_, note)| format!("reported{note}")),
         _ => return Err(cap(format!("there is no tool `{name}`"), limit)),
     };
@@ -242,7 +258,7 @@ mod tests {
                 .collect::<Vec<_>>()
         );
         let names: Vec<String> = specs(&AgentTools::Read).into_iter().map(|tool| tool.name).collect();
-        assert_eq!(names, ["read_file", "list_files", "search", "report_progress"]);
+        assert_eq!(names, ["read_file", "list_files", "search", "report_progress", "todo"]);
     }
 
     #[test]

@@ -181,3 +181,31 @@ fn lists_and_searches_respect_gitignore() {
     let said = search(json!({"pattern": "match"})).unwrap();
     assert!(said.len() < 30_000 && said.contains("more matches"), "{said}");
 }
+
+#[test]
+fn several_edits_are_made_together_or_not_at_all() {
+    let world = World::new(&[("a.txt", "one two two three\n")]);
+    let edit = |arguments: Value| world.run("edit_file", &arguments);
+    let edits = json!([{"old": "one", "new": "1"}, {"old": "two", "new": "2", "replace_all": true}]);
+    let diff = edit(json!({"path": "a.txt", "edits": edits})).unwrap();
+    assert!(diff.contains("+1 2 2 three"), "{diff}");
+    let edits = json!([{"old": "three", "new": "3"}, {"old": "four", "new": "4"}]);
+    let why = edit(json!({"path": "a.txt", "edits": edits})).unwrap_err();
+    assert!(why.starts_with("edit 2 of 2 cannot be made, and none was"), "{why}");
+    assert_eq!(world.read("a.txt"), "1 2 2 three\n");
+    assert!(
+        edit(json!({"path": "a.txt", "old": "2", "new": "two"})).unwrap_err().contains("set `replace_all`")
+    );
+    edit(json!({"path": "a.txt", "old": "2", "new": "two", "replace_all": true})).unwrap();
+    assert_eq!(world.read("a.txt"), "1 two two three\n");
+    assert!(edit(json!({"path": "a.txt"})).unwrap_err().contains("nothing to change"));
+}
+
+#[test]
+fn list_of_steps_is_a_sentence_for_people() {
+    let message =
+        |steps: Value| cliq_coder::tools::todo_message(&json!({ "steps": steps })).map(|(text, _)| text);
+    let steps = json!([{"text": "read", "status": "completed"}, {"text": "write", "status": "in_progress"}, {"text": "test", "status": "pending"}]);
+    assert_eq!(message(steps), Ok("1 of 3 steps done: write".to_owned()));
+    assert!(message(json!([])).is_err() && message(json!([{"text": "a", "status": "done"}])).is_err());
+}

@@ -4,10 +4,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Names of the built-in tools.
-pub const TOOL_NAMES: [&str; 7] =
-    ["read_file", "list_files", "search", "edit_file", "write_file", "run_command", "report_progress"];
+pub const TOOL_NAMES: [&str; 8] = [
+    "read_file",
+    "list_files",
+    "search",
+    "edit_file",
+    "write_file",
+    "run_command",
+    "report_progress",
+    "todo",
+];
 /// Built-in tools that change nothing.
-const READING: [&str; 4] = ["read_file", "list_files", "search", "report_progress"];
+const READING: [&str; 5] = ["read_file", "list_files", "search", "report_progress", "todo"];
 /// Separator between the name of an MCP server and that of its tool.
 pub const MCP_SEPARATOR: &str = "__";
 

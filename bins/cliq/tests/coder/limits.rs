@@ -286,9 +286,9 @@ fn phases_and_settings_choose_tools() {
         tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(offered(0), ["read_file", "search"]);
-    assert_eq!(offered(1), ["read_file", "list_files", "search", "report_progress"]);
+    assert_eq!(offered(1), ["read_file", "list_files", "search", "report_progress", "todo"]);
     assert_eq!(offered(2), [""; 0]);
-    assert_eq!(offered(3), ["read_file", "list_files", "search", "report_progress", "give_verdict"]);
+    assert_eq!(offered(3), ["read_file", "list_files", "search", "report_progress", "todo", "give_verdict"]);
     world
         .env
         .cliq(["settings", "set", "agents.openai-api.tools", "everything"])

@@ -278,15 +278,16 @@ impl ModelLoop<'_> {
             let taken = structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned());
             return Some(result(call, taken));
         }
-        if call.name == "report_progress" {
-            let arguments = serde_json::Value::Object(call.arguments.clone());
-            let message = tools::progress_message(&arguments);
-            if let Ok((message, _)) = &message {
-                self.display.act(message);
-            }
-            return Some(result(call, message.map(|(_, note)| format!("reported{note}"))));
+        let arguments = || serde_json::Value::Object(call.arguments.clone());
+        let (message, said) = match call.name.as_str() {
+            "report_progress" => (tools::progress_message(&arguments()), "reported"),
+            "todo" => (tools::todo_message(&arguments()), "noted"),
+            _ => return None,
+        };
+        if let Ok((message, _)) = &message {
+            self.display.act(message);
         }
-        None
+        Some(result(call, message.map(|(_, note)| format!("{said}{note}"))))
     }
 }
 

@@ -242,12 +242,22 @@ impl ServerProbe {
             Ok(answer) => {
                 let state = self.state(answer.status, &answer.body, "");
                 match (&state, self.context_tokens) {
-                    (ServerState::Ready | ServerState::NoList, Some(context_tokens)) => {
+                    (
+                        ServerState::Ready | ServerState::NoList | ServerState::NoModel { .. },
+                        Some(context_tokens),
+                    ) => {
                         let facts = self.facts(&client, &answer.body);
-                        facts.map_or(state, |facts| {
-                            let warnings = facts.warnings(&self.agent.name, context_tokens, self.wants_tools);
-                            ServerState::Known { facts, warnings }
-                        })
+                        match facts {
+                            None => state,
+                            Some(facts) => {
+                                let mut warnings =
+                                    facts.warnings(&self.agent.name, context_tokens, self.wants_tools);
+                                if let ServerState::NoModel { .. } = &state {
+                                    warnings.insert(0, state.to_string());
+                                }
+                                ServerState::Known { facts, warnings }
+                            }
+                        }
                     }
                     _ => state,
                 }

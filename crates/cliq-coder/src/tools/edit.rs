@@ -19,10 +19,30 @@ const DIFF_LIMIT: usize = 8_000;
 pub(super) struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
-    /// Text to replace. It must occur exactly once.
+    /// Text to replace. It must occur exactly once, unless `replace_all` is true.
+    #[serde(default)]
+    #[schemars(default)]
+    old: Option<String>,
+    /// Text in its place.
+    #[serde(default)]
+    new: Option<String>,
+    /// Whether all occurrences are replaced. Default: false.
+    replace_all: Option<bool>,
+    /// Several edits in place of `old` and `new`, made in their order, all or none: objects with `old`, `new` and `replace_all`.
+    edits: Option<Vec<Edit>>,
+}
+
+/// One edit of several.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields, inline)]
+pub(super) struct Edit {
+    /// Text to replace.
     old: String,
     /// Text in its place.
     new: String,
+    /// Whether all occurrences are replaced. Default: false.
+    #[serde(default)]
+    replace_all: bool,
 }
 
 /// Arguments of `write_file`.
@@ -36,15 +56,38 @@ pub(super) struct WriteFile {
 }
 
 pub(super) fn edit(workspace: &Workspace, arguments: &EditFile) -> Outcome {
-    let EditFile { path, old, new } = arguments;
+    let EditFile { path, old, new, replace_all, edits } = arguments;
+    let own = old.as_ref().map(|old| Edit {
+        old: old.clone(),
+        new: new.clone().unwrap_or_default(),
+        replace_all: replace_all.unwrap_or(false),
+    });
+    let edits: Vec<&Edit> = own.iter().chain(edits.iter().flatten()).collect();
+    if edits.is_empty() {
+        return Err("there is nothing to change: give `old` and `new`, or `edits`".to_owned());
+    }
+    let target = workspace.writable(path)?;
+    let before = read_text(workspace, path)?;
+    let mut after = before.clone();
+    for (n, edit) in edits.iter().enumerate() {
+        after = replaced(path, &after, edit).map_err(|why| match edits.len() {
+            1 => why,
+            count => format!("edit {} of {count} cannot be made, and none was: {why}", n + 1),
+        })?;
+    }
+    replace(&target, path, &after)?;
+    Ok(difference(path, &before, &after))
+}
+
+/// Makes one edit.
+fn replaced(path: &str, before: &str, edit: &Edit) -> Outcome {
+    let Edit { old, new, replace_all } = edit;
     if old.is_empty() {
         return Err("`old` is empty; `write_file` creates a file".to_owned());
     }
     if old == new {
         return Err("`old` and `new` are equal: nothing to change".to_owned());
     }
-    let target = workspace.writable(path)?;
-    let before = read_text(workspace, path)?;
     // Models write line feeds, even for files with CRLF.
     let has_crlf = before.contains("\r\n");
     let adapt = |text: &str| {
@@ -52,14 +95,11 @@ pub(super) fn edit(workspace: &Workspace, arguments: &EditFile) -> Outcome {
     };
     let (old, new) =
         if before.contains(old.as_str()) { (old.clone(), new.clone()) } else { (adapt(old), adapt(new)) };
-    let places: Vec<usize> = overlapping(&before, &old);
+    let places: Vec<usize> = overlapping(before, &old);
     match places[..] {
-        [at] => {
-            let after = format!("{}{new}{}", &before[..at], &before[at + old.len()..]);
-            replace(&target, path, &after)?;
-            Ok(difference(path, &before, &after))
-        }
-        [] => Err(not_found(path, &before, &old)),
+        [] => Err(not_found(path, before, &old)),
+        [at] => Ok(format!("{}{new}{}", &before[..at], &before[at + old.len()..])),
+        _ if *replace_all => Ok(before.replace(&old, &new)),
         _ => {
             let lines: Vec<String> = places
                 .iter()
@@ -67,7 +107,7 @@ pub(super) fn edit(workspace: &Workspace, arguments: &EditFile) -> Outcome {
                 .map(|at| (before[..*at].matches('\n').count() + 1).to_string())
                 .collect();
             Err(format!(
-                "`old` occurs {} times in {path} (lines {}): include more lines around the place that you mean",
+                "`old` occurs {} times in {path} (lines {}): include more lines around the place that you mean, or set `replace_all`",
                 places.len(),
                 lines.join(", ")
             ))
