@@ -22,6 +22,7 @@ mod meter;
 #[cfg(feature = "http")]
 mod model_loop;
 mod open;
+mod outputs;
 mod presets;
 mod probe;
 mod program;
@@ -29,6 +30,7 @@ mod prompt;
 mod reply;
 #[cfg(feature = "http")]
 mod skills;
+#[cfg(feature = "http")]
 mod structure;
 mod thoughts;
 
@@ -55,6 +57,7 @@ pub(crate) use catalog::{usable, variables};
 use instructions::Instructions;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
+use outputs::Outputs;
 pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
 pub use probe::{ServerFacts, ServerProbe, ServerState, probes};
 use program::Program;
@@ -63,7 +66,6 @@ pub(crate) use prompt::opening;
 pub(crate) use reply::Reply;
 #[cfg(feature = "http")]
 use skills::{Owner, Skills, Source};
-use structure::Outputs;
 #[cfg(feature = "http")]
 use structure::Structure;
 
@@ -180,6 +182,7 @@ fn open<'a>(
                 })
             };
             let prompt = model_loop::Prompt { render: &render, again: rejected };
+            let fallbacks = open::fallbacks(&agent, &settings, environment, ctx)?;
             let opened = model_loop::Opened {
                 agent: &agent,
                 access: *access,
@@ -187,6 +190,7 @@ fn open<'a>(
                 structure,
                 skills,
                 instructions,
+                fallbacks,
             };
             let model = ModelLoop::open(opened, &settings, environment, ctx, &prompt)?;
             Ok(Worker::Api(Box::new(model)))
@@ -223,7 +227,7 @@ fn structure_of(
     }
     match ctx.dispatch().gate.as_ref().filter(|_| ctx.phase().kind.is_gate()) {
         Some(gate) => Ok(Some(Structure::Verdict { targets: gate.route_targets.clone(), is_bounded })),
-        None => Ok(outputs_of(ctx)?.map(Structure::Outputs)),
+        None => Ok(outputs_of(ctx)?.map(|outputs| Structure::Outputs { outputs, is_bounded })),
     }
 }
 

@@ -3,6 +3,7 @@
 mod command;
 mod edit;
 mod files;
+mod patch;
 mod paths;
 mod search;
 mod todo;
@@ -18,6 +19,8 @@ pub use paths::Workspace;
 /// Maximum size of a result in bytes, unless the context is small.
 pub const RESULT_LIMIT: usize = 30_000;
 
+/// Tool that applies patches. Only some models are trained on their form.
+pub const APPLY_PATCH: &str = "apply_patch";
 /// Tool by which a gate gives its verdict. It ends the work.
 pub const GIVE_VERDICT: &str = "give_verdict";
 /// Tool by which a phase hands over its result. It ends the work.
@@ -60,6 +63,12 @@ pub fn specs(selection: &AgentTools) -> Vec<ToolSpec> {
             "Replaces a text in a file of the workspace. `old` must occur exactly once, with the same blanks and line ends: include \
              enough lines around it, or set `replace_all`. `edits` makes several changes at once. Returns the difference.",
         ),
+        spec::<patch::ApplyPatch>(
+            APPLY_PATCH,
+            "Changes files of the workspace by a patch: `*** Begin Patch`, then for each file `*** Update File: PATH` with lines that begin with ` `, \
+             `-` or `+` (and `@@ LINE` before them to find the place), `*** Add File: PATH` with `+` lines, or `*** Delete File: PATH`, then \
+             `*** End Patch`. All of it is applied, or nothing.",
+        ),
         spec::<edit::WriteFile>(
             "write_file",
             "Creates a file of the workspace, or replaces its whole content. Directories are created. Use `edit_file` to change a part.",
@@ -69,6 +78,14 @@ pub fn specs(selection: &AgentTools) -> Vec<ToolSpec> {
             "Runs a shell command in the workspace and returns its output and exit status. It has no input and ends after \
              `timeout_seconds`, with all processes that it started. It may have no access to the network or to files outside of the \
              workspace.",
+        ),
+        spec::<command::OfBackground>(
+            "read_output",
+            "Returns the output so far of a command in the background, and whether it is running.",
+        ),
+        spec::<command::OfBackground>(
+            "stop_command",
+            "Ends a command in the background. Returns its output.",
         ),
         spec::<Progress>(
             "report_progress",
@@ -137,6 +154,10 @@ pub fn run(name: &str, arguments: &Value, workspace: &Workspace, limit: usize, c
             let (arguments, ignored) = parse(name, arguments)?;
             (edit::edit(workspace, &arguments), ignored)
         }
+        APPLY_PATCH => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (patch::apply(workspace, &arguments), ignored)
+        }
         "write_file" => {
             let (arguments, ignored) = parse(name, arguments)?;
             (edit::write(workspace, &arguments), ignored)
@@ -144,6 +165,14 @@ pub fn run(name: &str, arguments: &Value, workspace: &Workspace, limit: usize, c
         "run_command" => {
             let (arguments, ignored) = parse(name, arguments)?;
             (command::run(workspace, &arguments, limit, cancel), ignored)
+        }
+        "read_output" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (command::read_output(&arguments, cancel), ignored)
+        }
+        "stop_command" => {
+            let (arguments, ignored) = parse(name, arguments)?;
+            (command::stop(&arguments, cancel), ignored)
         }
         "todo" => return todo_message(arguments).map(|(_, note)| format!("noted{note}")),
         "report_progress" => return progress_message(arguments).map(|(_, note)| format!("reported{note}")),

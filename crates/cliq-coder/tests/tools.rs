@@ -209,3 +209,29 @@ fn list_of_steps_is_a_sentence_for_people() {
     assert_eq!(message(steps), Ok("1 of 3 steps done: write".to_owned()));
     assert!(message(json!([])).is_err() && message(json!([{"text": "a", "status": "done"}])).is_err());
 }
+
+#[test]
+fn patch_adds_changes_moves_and_deletes_files_or_nothing() {
+    let world = World::new(&[("a.txt", "one\ntwo\n"), ("b.txt", "b\n"), ("c.txt", "c\n")]);
+    let apply = |lines: &str| {
+        let patch = format!("*** Begin Patch\n{lines}\n*** End Patch");
+        world.run("apply_patch", &json!({ "patch": patch }))
+    };
+    let done = apply(
+        "*** Update File: a.txt\n one\n-two\n+2\n*** Add File: sub/new.txt\n+new\n*** Delete File: b.txt\n*** Update File: c.txt\n*** Move to: d.txt\n-c\n+d",
+    );
+    let done = done.unwrap();
+    assert!(done.contains("+2") && done.contains("b.txt was deleted"), "{done}");
+    assert_eq!(
+        (world.read("a.txt"), world.read("sub/new.txt"), world.read("d.txt")),
+        ("one\n2\n".into(), "new\n".into(), "d\n".into())
+    );
+    let why = apply("*** Update File: a.txt\n-one\n+1\n*** Update File: d.txt\n-missing\n+x").unwrap_err();
+    assert!(why.contains("d.txt is not changed"), "{why}");
+    assert_eq!(world.read("a.txt"), "one\n2\n", "nothing was written");
+    for path in ["../out.txt", ".git/config", "/etc/x"] {
+        assert!(apply(&format!("*** Add File: {path}\n+x")).is_err(), "{path}");
+    }
+    assert!(apply("*** Add File: a.txt\n+x").unwrap_err().contains("exists already"));
+    assert!(apply("*** Delete File: b.txt").unwrap_err().contains("no file b.txt"));
+}

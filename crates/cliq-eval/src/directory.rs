@@ -191,6 +191,11 @@ fn assemble(host: &Host, place: &Utf8Path, variant: &Variant) -> Result<(), Eval
     for (role, text) in &variant.roles {
         cliq_fs::write_atomic(&project.dir().roles().join(format!("{role}.md")), text.as_bytes())?;
     }
+    if let Some(skills) = &variant.skills {
+        let place = project.dir().root().join("team/skills");
+        remove(&place)?;
+        cliq_fs::copy_tree(Utf8Path::new(skills), &place, &|_| true)?;
+    }
     drop(assembled);
     // A run makes the directories that it needs: less to copy for each trial.
     prune(project.dir().root());

@@ -119,6 +119,15 @@ pub struct VariantReport {
     pub agent: Option<String>,
     /// Model of the agent.
     pub model: Option<String>,
+    /// Settings of the runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// Names of the replaced roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// Folder with skills in place of those of the team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<String>,
     /// Numbers.
     #[serde(flatten)]
     pub summary: Summary,
@@ -126,6 +135,27 @@ pub struct VariantReport {
     pub pass_power: Option<PassPower>,
     /// Probability that two repeats of a case differ.
     pub flip_rate: Option<f64>,
+}
+
+impl VariantReport {
+    /// Returns a sentence with the team, agent, model, settings, roles and skills of the variant.
+    #[must_use]
+    pub fn used(&self) -> String {
+        // A folder is told by its name: its path is that of one machine.
+        let name = |place: &str| match place.starts_with('/') {
+            true => format!("{}/", camino::Utf8Path::new(place).file_name().unwrap_or(place)),
+            false => place.to_owned(),
+        };
+        let mut parts = vec![format!("team {}", name(&self.team))];
+        parts.extend(self.agent.iter().map(|agent| format!("agent {agent}")));
+        parts.extend(self.model.iter().map(|model| format!("model {model}")));
+        parts.extend(self.settings.iter().map(|(key, value)| format!("{key} {value}")));
+        if !self.roles.is_empty() {
+            parts.push(format!("roles {}", self.roles.join(", ")));
+        }
+        parts.extend(self.skills.iter().map(|folder| format!("skills {}", name(folder))));
+        parts.join("; ")
+    }
 }
 
 /// pass^k.

@@ -205,6 +205,9 @@ pub struct Variant {
     /// Texts that replace roles of the team, by name of the role.
     #[serde(default)]
     pub roles: BTreeMap<String, String>,
+    /// Absolute path of a folder with skills that replaces those of the team.
+    #[serde(default)]
+    pub skills: Option<String>,
 }
 
 impl Suite {

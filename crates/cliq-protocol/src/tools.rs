@@ -4,18 +4,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Names of the built-in tools.
-pub const TOOL_NAMES: [&str; 8] = [
+pub const TOOL_NAMES: [&str; 11] = [
     "read_file",
     "list_files",
     "search",
     "edit_file",
+    "apply_patch",
     "write_file",
     "run_command",
+    "read_output",
+    "stop_command",
     "report_progress",
     "todo",
 ];
 /// Built-in tools that change nothing.
 const READING: [&str; 5] = ["read_file", "list_files", "search", "report_progress", "todo"];
+/// Tools for commands that run in the background.
+const OF_COMMANDS: [&str; 2] = ["read_output", "stop_command"];
 /// Separator between the name of an MCP server and that of its tool.
 pub const MCP_SEPARATOR: &str = "__";
 
@@ -79,7 +84,8 @@ impl AgentTools {
             Self::Full => true,
             Self::Only(names) => names.iter().any(|allowed| match allowed.strip_suffix('*') {
                 Some(prefix) => prefix.ends_with(MCP_SEPARATOR) && name.starts_with(prefix),
-                None => allowed == name,
+                // Whoever may start a command may look at it and end it.
+                None => allowed == name || allowed == "run_command" && OF_COMMANDS.contains(&name),
             }),
         }
     }
@@ -87,7 +93,7 @@ impl AgentTools {
     /// Whether a tool that changes files or starts programs may be called.
     #[must_use]
     pub fn allows_changes(&self) -> bool {
-        ["edit_file", "write_file", "run_command"].into_iter().any(|name| self.allows(name))
+        self.built_in().any(|name| !READING.contains(&name))
     }
 
     /// Whether a tool of an MCP server may be called.

@@ -58,3 +58,32 @@ fn cancelled_run_gives_its_places_back() {
     let tickets = world.env.files("../home/limits/openai-api");
     assert!(tickets.iter().all(|name| !name.contains(".running")), "{tickets:?}");
 }
+
+#[test]
+fn another_model_goes_on_after_a_permanent_error() {
+    let workflow = "workflow:\n  phases:\n    - {name: work, type: standard, agent: AGENT}\n";
+    let look = calls("", &[call("list_files", serde_json::json!({}))]);
+    let world = World::new("openai-api", workflow, &script(&[look, says("Done.")]), Behavior::default());
+    let set = |key: &str, value: &str| {
+        world.env.cliq(["settings", "set", "-g", key, value]).expect(0);
+    };
+    // The server answers 404 at this address.
+    set("agents.first.kind", "anthropic");
+    set("agents.first.model", "gone");
+    set("agents.first.base_url", &format!("{}/x?y=", world.model.base("openai")));
+    set("agents.first.fallback", "openai-api");
+    world.env.cliq(["settings", "set", "default_agent", "first"]).expect(0);
+    world.env.write(
+        "../team/team.yml",
+        "name: \"@local/x\"\nworkflow: {phases: [{name: work, type: standard, agent: first}]}\n",
+    );
+    world.env.cliq(["assemble", "../team"]).expect(0);
+    world.env.cliq(["run", "--headless"]).expect(0).says("goes on with openai-api");
+    let kinds: Vec<_> = world.transcript("work.1").into_iter().map(|line| line["type"].clone()).collect();
+    assert!(
+        kinds.iter().any(|kind| kind == "notice") && kinds.last().is_some_and(|kind| kind == "end"),
+        "{kinds:?}"
+    );
+    set("agents.first.fallback", "missing");
+    world.env.cliq(["run", "--headless", "-f"]).expect(3).says("names `missing`");
+}

@@ -161,13 +161,13 @@ fn broken_streams_are_requested_again(agent: &str) {
 }
 
 fn long_conversation_is_shortened(agent: &str) {
-    let behavior = Behavior { context_tokens: Some(6_000), ..Behavior::default() };
+    let behavior = Behavior { context_tokens: Some(7_000), ..Behavior::default() };
     let write = |n: u32| {
         let content = "many words\n".repeat(500);
         calls("", &[call("write_file", json!({"path": format!("{n}.txt"), "content": content}))])
     };
     let read = |n: u32| calls("", &[call("read_file", json!({"path": format!("{n}.txt")}))]);
-    let replies = script(&[write(1), read(1), read(1), says("Done.")]);
+    let replies = script(&[write(1), read(1), read(2), read(1), says("Done.")]);
     let world = World::new(agent, TEAM, &replies, behavior);
     world.env.cliq(["run", "--headless"]).expect(0);
     let lines = world.transcript("work.1");

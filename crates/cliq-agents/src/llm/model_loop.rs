@@ -5,6 +5,8 @@ mod resume;
 mod servers;
 mod setup;
 
+use std::collections::VecDeque;
+
 use camino::Utf8PathBuf;
 use cliq_coder::tools::{self, ToolSpec};
 use cliq_coder::{Loop, Step, ToolHost};
@@ -15,7 +17,7 @@ use cliq_protocol::{
 };
 use cliq_sdk::{LimitReached, Steering, Usage};
 
-use super::api::{Api, ModelReply, ModelRequest, ReplySchema};
+use super::api::{Access, Api, ModelReply, ModelRequest, ReplySchema};
 use super::display::Display;
 use super::images::{self, Image};
 use super::instructions::Instructions;
@@ -43,6 +45,8 @@ pub(crate) struct ModelLoop<'a> {
     files_dir: Utf8PathBuf,
     /// Whether the last answer could not be used: the next one is forced to have the structure.
     asks_again: bool,
+    /// Models that go on after a permanent error or an outage, the next one first.
+    fallbacks: VecDeque<Access>,
     /// Process of the built-in tools.
     host: Option<ToolHost>,
     /// Servers of further tools.
@@ -176,8 +180,23 @@ impl ModelLoop<'_> {
                 self.record(&lines_of(reply))
             }
             Err(failed) if failed.kind.is_retried() => self.record(&[TranscriptBody::Error(*failed)]),
-            Err(failed) => Err(self.fail(&failed.message, failed.usage)?),
+            Err(failed) => match self.fallbacks.pop_front() {
+                Some(next) => self.fall_back(next, *failed),
+                None => Err(self.fail(&failed.message, failed.usage)?),
+            },
         }
+    }
+
+    /// Goes on with another model. Thoughts of the one before are of no use to it.
+    fn fall_back(&mut self, next: Access, failed: FailedCall) -> Result<(), AnyError> {
+        let message = self.display.masked(&failed.message);
+        let text = format!("goes on with {} ({}) after: {message}", next.name, next.model);
+        self.display.act(&text);
+        self.agent.clone_from(&next.name);
+        self.api = Api::new(next);
+        let kind = FailedCallKind::StaleThinking;
+        let error = TranscriptBody::Error(FailedCall { message, kind, usage: failed.usage });
+        self.record(&[error, TranscriptBody::Notice { text }])
     }
 
     fn fail(&mut self, reason: &str, usage: Option<Usage>) -> Result<AnyError, AnyError> {

@@ -5,6 +5,8 @@ use cliq_sdk::PhaseContext;
 use cliq_settings::{AgentSettings, Environment, Settings};
 
 use super::Launch;
+#[cfg(feature = "http")]
+use super::api::{Access, PlaceLimits, Places};
 use super::catalog::{ModelAgent, Usable};
 use super::cli::Cli;
 use super::kinds::Transport;
@@ -15,7 +17,7 @@ pub(super) enum Opened {
     Program(Box<Cli>),
     Acp(Box<Launch>),
     #[cfg(feature = "http")]
-    Api(Box<super::api::Access>),
+    Api(Box<Access>),
 }
 
 /// Opens the model behind an agent.
@@ -59,21 +61,66 @@ pub(super) fn open(
         Transport::Acp => Ok(Opened::Acp(Box::new(Launch::of_phase(agent, settings, environment, ctx)?))),
         #[cfg(feature = "http")]
         Transport::Api(kind) => {
-            let mut access = agent.access(settings, kind, key, base, model.unwrap_or_default());
-            access.parameters = ctx.phase().parameters.over(&access.parameters);
-            access.cache_key = Some(format!("{}-{}", ctx.run_id(), ctx.phase().name));
-            let limits = super::api::PlaceLimits {
-                max_concurrent: own.max_concurrent,
-                per_minute: own.requests_per_minute,
-            };
-            access.places = environment
-                .cliq_home()
-                .map(|home| super::api::Places::new(&home, &agent.name, ctx.run_id().as_str(), limits));
-            Ok(Opened::Api(Box::new(access)))
+            let model = model.unwrap_or_default();
+            Ok(Opened::Api(Box::new(of_phase(
+                agent,
+                agent.access(settings, kind, key, base, model),
+                settings,
+                environment,
+                ctx,
+            ))))
         }
         #[cfg(not(feature = "http"))]
         Transport::Api(_) => Err("this cliq was built without HTTP".into()),
     }
+}
+
+/// Completes the access to a model for a phase: parameters, the name of its conversation, places.
+#[cfg(feature = "http")]
+fn of_phase(
+    agent: &ModelAgent,
+    mut access: Access,
+    settings: &Settings,
+    environment: &Environment,
+    ctx: &PhaseContext,
+) -> Access {
+    let own = AgentSettings::read(settings, &agent.name);
+    access.parameters = ctx.phase().parameters.over(&access.parameters);
+    access.cache_key = Some(format!("{}-{}", ctx.run_id(), ctx.phase().name));
+    let limits = PlaceLimits { max_concurrent: own.max_concurrent, per_minute: own.requests_per_minute };
+    access.places =
+        environment.cliq_home().map(|home| Places::new(&home, &agent.name, ctx.run_id().as_str(), limits));
+    access
+}
+
+/// Returns the models that go on in place of an agent's, in their order.
+///
+/// # Errors
+/// Returns an error if the settings name an agent that is no model behind an API, or that cannot work.
+#[cfg(feature = "http")]
+pub(super) fn fallbacks(
+    agent: &ModelAgent,
+    settings: &Settings,
+    environment: &Environment,
+    ctx: &PhaseContext,
+) -> Result<Vec<Access>, AnyError> {
+    let names = AgentSettings::read(settings, &agent.name).fallback;
+    let open = |name: String| -> Result<Access, AnyError> {
+        let wrong = |why: &str| format!("`{}` names `{name}`, {why}", agent.setting("fallback"));
+        let other =
+            ModelAgent::find(&name, settings).ok_or_else(|| wrong("and there is no such model agent"))?;
+        let Transport::Api(kind) = other.transport() else {
+            return Err(wrong("which is not a model behind an API").into());
+        };
+        if let Usable::No(why) = other.usable(settings, environment) {
+            return Err(wrong(&format!("which cannot work: {why}")).into());
+        }
+        let (key, base) = (other.key(settings, environment), other.base(settings, environment));
+        let model = other.model(settings, None).unwrap_or_default();
+        let access = other.access(settings, kind, key, base, model);
+        Ok(of_phase(&other, access, settings, environment, ctx))
+    };
+    names.into_iter().map(open).collect()
 }
 
 /// Returns the paths where a vendor's program keeps its state. Makes its directories: a sandbox shows what exists.

@@ -1,5 +1,6 @@
 //! Requests that ask the servers of models whether they answer, and which models they have.
 
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "nothing is asked"))]
 mod facts;
 
 use std::fmt;

@@ -6,11 +6,11 @@ use cliq_protocol::{Object, shorten};
 use cliq_sdk::{Outcome, PhaseName, Verdict};
 use serde_json::{Value, json};
 
+use super::outputs::Outputs;
+
 /// Maximum number of characters of the texts of a verdict, where a server enforces it.
-const MAX_FINDINGS: usize = 1_000;
+const MAX_FINDINGS: usize = 1_900;
 const MAX_REASON: usize = 200;
-/// Maximum number of violations that a message names.
-const NAMED: usize = 5;
 
 /// Structure of an answer.
 pub(crate) enum Structure {
@@ -21,54 +21,13 @@ pub(crate) enum Structure {
         /// Whether its texts have a maximum length. Small models write without end if nothing stops them; vendors refuse such schemas.
         is_bounded: bool,
     },
-    /// A text, with data of this schema.
-    Outputs(Outputs),
-}
-
-/// Schema of the data that a phase hands over.
-pub(crate) struct Outputs {
-    schema: Value,
-    validator: jsonschema::Validator,
-}
-
-impl Outputs {
-    /// Compiles a schema.
-    ///
-    /// # Errors
-    /// Returns the reason why it is not a valid schema.
-    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
-        let validator = jsonschema::options().build(schema).map_err(|error| {
-            shorten(&format!("{error} (at `{}`)", error.instance_path()), 300).into_owned()
-        })?;
-        Ok(Self { schema: schema.clone(), validator })
-    }
-
-    /// Checks data.
-    ///
-    /// # Errors
-    /// Returns the violations, for the model and for people.
-    pub(crate) fn check(&self, data: Option<&Object>) -> Result<(), String> {
-        let Some(data) = data else { return Err("it has no data: a JSON object is required".to_owned()) };
-        let data = Value::Object(data.clone());
-        let all: Vec<String> = self
-            .validator
-            .iter_errors(&data)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the object".to_owned() } else { format!("`{place}`") };
-                shorten(&format!("{place}: {error}"), 200).into_owned()
-            })
-            .collect();
-        match all.len() {
-            0 => Ok(()),
-            count => {
-                let more =
-                    if count > NAMED { format!("; and {} more", count - NAMED) } else { String::new() };
-                let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
-                Err(format!("its data violates the schema: {}{more}", named.join("; ")))
-            }
-        }
-    }
+    /// A text, with data of a schema.
+    Outputs {
+        /// Schema of the data.
+        outputs: Outputs,
+        /// As for a verdict.
+        is_bounded: bool,
+    },
 }
 
 impl Structure {
@@ -80,7 +39,7 @@ impl Structure {
                 description: "Gives your verdict and ends your work. Call it once, alone, when you have judged the work.".to_owned(),
                 schema: self.schema(),
             },
-            Self::Outputs(_) => ToolSpec {
+            Self::Outputs { .. } => ToolSpec {
                 name: tools::HAND_OVER.to_owned(),
                 description: "Hands over your result and ends your work. Call it once, alone, when everything is done.".to_owned(),
                 schema: self.schema(),
@@ -92,7 +51,7 @@ impl Structure {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Verdict { .. } => "verdict",
-            Self::Outputs(_) => "handoff",
+            Self::Outputs { .. } => "handoff",
         }
     }
 
@@ -130,15 +89,19 @@ impl Structure {
                 });
                 json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
             }
-            Self::Outputs(outputs) => json!({
-                "type": "object",
-                "properties": {
-                    "data": outputs.schema,
-                    "text": {"type": "string", "description": "What you did or found, in Markdown, for those who work after you."},
-                },
-                "required": ["data", "text"],
-                "additionalProperties": false,
-            }),
+            Self::Outputs { outputs, is_bounded } => {
+                let about = "What you did or found, in Markdown, for those who work after you.";
+                let mut text = json!({"type": "string", "description": about});
+                if *is_bounded {
+                    text["maxLength"] = MAX_FINDINGS.into();
+                }
+                json!({
+                    "type": "object",
+                    "properties": {"data": outputs.schema(), "text": text},
+                    "required": ["data", "text"],
+                    "additionalProperties": false,
+                })
+            }
         }
     }
 
@@ -152,7 +115,7 @@ impl Structure {
                 let verdict = verdict(object, targets)?;
                 Ok(format!("```json\n{:#}\n```\n", verdict.to_value()))
             }
-            Self::Outputs(outputs) => {
+            Self::Outputs { outputs, .. } => {
                 // Models leave out the object around the data.
                 let data = match object.get("data") {
                     Some(Value::Object(data)) => data.clone(),
@@ -253,13 +216,13 @@ mod tests {
     #[test]
     fn data_is_checked_by_its_schema() {
         let schema = json!({"type": "object", "required": ["files"], "properties": {"files": {"type": "array", "items": {"type": "string"}}}});
-        let structure = Structure::Outputs(Outputs::new(&schema).unwrap());
+        let structure = Structure::Outputs { outputs: Outputs::new(&schema).unwrap(), is_bounded: false };
         let text = structure.answer(&object(json!({"text": "Done.", "data": {"files": ["a"]}}))).unwrap();
         let reply = Reply::parse(&text);
         assert_eq!((reply.text.as_str(), reply.data), ("Done.", Some(object(json!({"files": ["a"]})))));
         let why = structure.answer(&object(json!({"text": "x", "data": {"files": [1]}}))).unwrap_err();
         assert!(why.contains("`/files/0`") && why.contains("string"), "{why}");
         assert!(Outputs::new(&schema).unwrap().check(None).unwrap_err().contains("no data"));
-        assert!(Outputs::new(&json!({"type": "objekt"})).is_err());
+        assert!(Outputs::new(&json!({"type": "thing"})).is_err());
     }
 }

@@ -162,7 +162,7 @@ pub(super) fn write(workspace: &Workspace, arguments: &WriteFile) -> Outcome {
     }
 }
 
-fn difference(path: &str, before: &str, after: &str) -> String {
+pub(super) fn difference(path: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     let text =
         diff.unified_diff().context_radius(3).header(&format!("a/{path}"), &format!("b/{path}")).to_string();

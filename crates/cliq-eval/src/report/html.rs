@@ -94,7 +94,7 @@ impl Report {
                     } }
                     tbody { @for variant in &self.variants { tr {
                         @let Summary { trials, passed, pass_rate, pass_rate_interval, cost_usd, duration_s, infrastructure, .. } = &variant.summary;
-                        td { strong { (variant.name) } div.quiet { (variant.team) @if let Some(model) = &variant.model { ", " (model) } } }
+                        td { strong { (variant.name) } div.quiet { (variant.used()) } }
                         td data-label="pass rate" { (percent(*pass_rate)) }
                         td data-label="95 %" { (percent_interval(*pass_rate_interval)) }
                         td data-label="trials" { (passed) "/" (trials) @if *infrastructure > 0 { " (" (infrastructure) " of infrastructure)" } }

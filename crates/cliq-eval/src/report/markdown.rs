@@ -49,6 +49,10 @@ impl Report {
                 seconds(duration_s.map(|time| time.p90)),
             )?;
         }
+        writeln!(out)?;
+        for variant in &self.variants {
+            writeln!(out, "- {}: {}", cell(&variant.name), cell(&variant.used()))?;
+        }
         let names: Vec<String> = self.variants.iter().map(|variant| cell(&variant.name)).collect();
         writeln!(out, "\n| case | {} |\n|---{}|", names.join(" | "), "|---".repeat(names.len()))?;
         for case in &self.cases {

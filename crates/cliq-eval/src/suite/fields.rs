@@ -1,6 +1,7 @@
 //! Every field of a suite in one table: the reader checks against it, and the JSON Schema is made from it.
 
 use cliq_document::{Field, Type, may, must, schema_of};
+use cliq_protocol::Effort;
 use serde_json::Value;
 
 use super::EndState;
@@ -97,11 +98,18 @@ pub(super) static VARIANT: &[Field] = &[
     must("team", Type::Text, "Team: `@scope/name`, or a folder relative to the suite."),
     may("agent", Type::Text, "Agent for phases that name none."),
     may("model", Type::Text, "Model of `agent`."),
+    may("effort", Type::Word(&Effort::WORDS), "Effort of `agent`, a model behind an API."),
+    may("temperature", Type::Number(0, 2), "Temperature of `agent`, a model behind an API."),
     may("settings", Type::TextMap, "Settings of the runs, such as `budget.usd: 2`."),
     may(
         "roles",
         Type::TextMap,
         "Files that replace roles of the team, by name of the role, relative to the suite.",
+    ),
+    may(
+        "skills",
+        Type::Text,
+        "Folder with skills that replaces the `skills` of the team, relative to the suite.",
     ),
 ];
 

@@ -278,9 +278,34 @@ fn variant(
         let message = "a variant with `model` needs `agent`".to_owned();
         reader.error("missing-field", model.span, message, "add `agent:`, the agent that uses the model");
     }
+    let mut settings: BTreeMap<String, String> = BTreeMap::new();
     for (key, value) in texts(&record, "settings") {
         check_setting(&key, &value, reader);
+        settings.insert(key.value, value);
     }
+    for field in ["effort", "temperature"] {
+        let Some(value) = record.text(field) else { continue };
+        match &agent {
+            Some(agent) => drop(settings.insert(format!("agents.{agent}.{field}"), value.value)),
+            None => {
+                let message = format!("a variant with `{field}` needs `agent`");
+                reader.error("missing-field", value.span, message, "add `agent:`, the agent that it is for");
+            }
+        }
+    }
+    let skills = record.text("skills").map(|folder| {
+        let path = reader.path(&folder.value);
+        if !path.is_dir() {
+            let message = format!("there is no folder {path}");
+            reader.error(
+                "unknown-folder",
+                folder.span,
+                message,
+                "name a folder with a folder for each skill",
+            );
+        }
+        path.to_string()
+    });
     let team = record.text("team");
     let found = team.as_ref().and_then(|team| find_team(team, reader));
     if let (Some((_, checked)), Some(team)) = (&found, &team) {
@@ -292,8 +317,9 @@ fn variant(
         team: found?.0,
         agent,
         model: model.map(|text| text.value),
-        settings: texts(&record, "settings").into_iter().map(|(key, value)| (key.value, value)).collect(),
+        settings,
         roles,
+        skills,
     })
 }
 

@@ -50,6 +50,8 @@ group! {
             "the most requests to a model behind an API at the same time, of all runs and processes of this machine";
         "agents.*.requests_per_minute", requests_per_minute: Option<usize>,
             "the most requests to a model behind an API in a minute, of all runs and processes of this machine";
+        "agents.*.fallback", fallback: Vec<String>,
+            "other models behind an API that go on with the conversation, in this order, after a permanent error or an outage";
         "agents.*.reply_timeout", reply_timeout: Option<Duration>,
             "the longest time without data while a model behind an API replies; without it, 5m";
         "agents.*.structured", structured: Option<bool>,

@@ -44,6 +44,8 @@ pub(crate) struct Opened<'o> {
     pub(crate) structure: Option<Structure>,
     pub(crate) skills: Skills,
     pub(crate) instructions: Option<Instructions>,
+    /// Models that go on after a permanent error or an outage.
+    pub(crate) fallbacks: Vec<Access>,
 }
 
 impl<'a> ModelLoop<'a> {
@@ -55,8 +57,11 @@ impl<'a> ModelLoop<'a> {
         ctx: &'a PhaseContext,
         prompt: &Prompt<'_>,
     ) -> Result<Self, AnyError> {
-        let Opened { agent, access, selection, structure, skills, instructions } = opened;
+        let Opened { agent, access, selection, structure, skills, instructions, fallbacks } = opened;
         let mut specs = tools::specs(&selection);
+        if !knows_patches(&access.model) {
+            specs.retain(|tool| tool.name != tools::APPLY_PATCH);
+        }
         let has_built_in = !specs.is_empty();
         let answer_tool = structure.as_ref().filter(|_| has_built_in).map(Structure::tool);
         let answer_name = answer_tool.as_ref().map(|tool| match tool.name.as_str() {
@@ -102,6 +107,7 @@ impl<'a> ModelLoop<'a> {
             instructions,
             files_dir: ctx.files_dir().to_owned(),
             asks_again: false,
+            fallbacks: fallbacks.into(),
             host,
             servers,
             // Three bytes make a token, roughly: a result has at most a tenth of the context.
@@ -170,4 +176,11 @@ pub(super) fn with_spent(budget: Budget, spent: &cliq_sdk::Usage, cost: Option<f
         tokens: budget.tokens.map(|tokens| tokens.saturating_add(spent.tokens())),
         usd: budget.usd.map(|usd| usd + cost.unwrap_or(0.0)),
     }
+}
+
+/// Whether a model is trained on the form of `apply_patch`: those of OpenAI are.
+fn knows_patches(model: &str) -> bool {
+    let model = model.to_lowercase();
+    let name = model.rsplit('/').next().unwrap_or(&model);
+    name.starts_with("gpt-") || name.contains("codex")
 }
