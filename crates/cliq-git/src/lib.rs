@@ -48,8 +48,8 @@ pub use submodules::{
 };
 pub use worktree::{
     BranchMergeError, WorktreeBranch, add_worktree, branches_below, commit_all, common_dir, delete_branch,
-    fast_forward, has_branch, init_with_commit, is_merging, merge_branch, prune_worktrees, remove_worktree,
-    reset_worktree,
+    fast_forward, has_branch, init_with_commit, is_merging, merge_branch, prune_worktrees, remove_index_lock,
+    remove_worktree, reset_worktree,
 };
 
 /// Runs the example of the README as a documentation test.

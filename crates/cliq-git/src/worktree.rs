@@ -53,6 +53,20 @@ pub fn reset_worktree(git: &Git, commit: &str) -> Result<(), GitError> {
     git.run(["clean", "--quiet", "-ffd"]).map(drop)
 }
 
+/// Removes the lock of the index of a worktree, which a git that was killed leaves. Only for a worktree in which no git runs.
+///
+/// # Errors
+/// Returns an error if git fails, or the lock cannot be removed.
+pub fn remove_index_lock(git: &Git) -> Result<(), GitError> {
+    let path = git.text(["rev-parse", "--path-format=absolute", "--git-path", "index.lock"])?;
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(GitError::io("remove", path)(error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Removes a worktree with its uncommitted files.
 ///
 /// # Errors

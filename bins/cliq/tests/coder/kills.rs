@@ -118,13 +118,15 @@ fn check(world: &World, killed: usize) {
     // No recorded reply was requested again: each number of replies once, and once more for a kill at most.
     let mut asked = BTreeMap::<usize, usize>::new();
     for request in world.model.requests() {
-        let messages = request.body["messages"]
-            .as_array()
-            .or_else(|| request.body["contents"].as_array())
-            .unwrap()
-            .clone();
-        let of_model =
-            messages.iter().filter(|m| matches!(m["role"].as_str(), Some("assistant" | "model"))).count();
+        let lists = ["messages", "contents", "input"];
+        let messages = lists.into_iter().find_map(|name| request.body[name].as_array()).unwrap();
+        let is_of_model = |message: &&Value| {
+            matches!(message["role"].as_str(), Some("assistant" | "model"))
+                || matches!(message["type"].as_str(), Some("reasoning" | "function_call"))
+        };
+        // Several items of the Responses API are one reply.
+        let replies = messages.chunk_by(|a, b| is_of_model(&a) == is_of_model(&b));
+        let of_model = replies.filter(|chunk| chunk.first().is_some_and(|first| is_of_model(&first))).count();
         *asked.entry(of_model).or_default() += 1;
     }
     let extra: usize = asked.values().map(|count| count - 1).sum();

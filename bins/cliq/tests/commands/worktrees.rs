@@ -201,7 +201,11 @@ fn failed_phase_that_starts_again_has_new_worktrees() {
 ";
     let env = project(workflow, 1);
     env.cliq(["run", "--headless"]).expect(3);
+    // As a git does that is killed.
+    env.write(".git/worktrees/work.0/index.lock", "");
+    env.cliq(["run", "--headless", "--resume"]).expect(3).says("command `c` failed");
     env.write("ready.txt", "now\n");
+    env.write(".git/worktrees/work.1/index.lock", "");
     env.cliq(["run", "--headless", "--resume", "--from", "work"]).expect(0).says("work: is to be done again");
     assert_eq!((env.read("own-a.txt"), env.read("own-b.txt")), ("now\n".to_owned(), "now\n".to_owned()));
 }

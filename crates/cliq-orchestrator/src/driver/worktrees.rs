@@ -144,6 +144,8 @@ impl Repository {
     fn fill(&self, worktree: &Utf8Path, branch: &str, continues: bool, base: &str) -> Result<(), GitError> {
         let git = self.git.in_dir(worktree);
         if worktree.join(".git").exists() {
+            // Nobody else works in it: a lock is what a killed git left.
+            cliq_git::remove_index_lock(&git)?;
             if continues {
                 return Ok(());
             }
