@@ -144,8 +144,8 @@ def tools(server):
     call = {
         "type": "object",
         "properties": {
-            "name": {"enum": ["list_files", "read_file"]},
-            "arguments": {"type": "object", "properties": {"path": {"enum": [".", "a.txt"]}}, "required": ["path"]},
+            "name": {"const": "read_file"},
+            "arguments": {"type": "object", "properties": {"path": {"const": "a.txt"}}, "required": ["path"]},
         },
         "required": ["name", "arguments"],
     }
