@@ -172,7 +172,7 @@ def verdict(server):
 """
     valid, outcomes = 0, []
     for n in range(4):
-        project = Project(server, phases, "The work is complete and all tests pass.", extra_body=json.dumps({"seed": n}), max_tokens=800)
+        project = Project(server, phases, "The work is complete and all tests pass.", extra_body=json.dumps({"seed": n}), max_tokens=3000)
         code, said = project.run("run", "--headless")
         verdicts = re.findall(r"\b(PASS|ROUTE|ESCALATE)\b", said)
         is_valid = "no usable verdict" not in said and bool(verdicts)
@@ -188,7 +188,7 @@ def outputs(server):
     phases = """    - {name: work, type: standard, agent: small, agent_tools: none, outputs: {schema: {type: object, required: [color, count], properties: {color: {enum: [red, blue]}, count: {type: integer}}, additionalProperties: false}}}
     - {name: after, type: exec, depends_on: [work], commands: [{name: c, run: 'true'}]}
 """
-    project = Project(server, phases, "Choose a color and a count.", max_tokens=600)
+    project = Project(server, phases, "Choose a color and a count.", max_tokens=3000)
     project.cliq("run", "--headless")
     data = project.handoff("work--after")["data"]
     assert set(data) == {"color", "count"}, data

@@ -199,6 +199,8 @@ fn several_edits_are_made_together_or_not_at_all() {
     edit(json!({"path": "a.txt", "old": "2", "new": "two", "replace_all": true})).unwrap();
     assert_eq!(world.read("a.txt"), "1 two two three\n");
     assert!(edit(json!({"path": "a.txt"})).unwrap_err().contains("nothing to change"));
+    assert!(edit(json!({"path": "a.txt", "old": "1"})).unwrap_err().contains("`new` is missing"));
+    assert_eq!(world.read("a.txt"), "1 two two three\n");
 }
 
 #[test]
@@ -234,4 +236,9 @@ fn patch_adds_changes_moves_and_deletes_files_or_nothing() {
     }
     assert!(apply("*** Add File: a.txt\n+x").unwrap_err().contains("exists already"));
     assert!(apply("*** Delete File: b.txt").unwrap_err().contains("no file b.txt"));
+    let why = apply("*** Update File: d.txt\n*** Move to: a.txt\n-d\n+e").unwrap_err();
+    assert!(why.contains("a.txt exists already"), "{why}");
+    // One file by two names.
+    apply("*** Update File: a.txt\n-one\n+1\n*** Update File: ./a.txt\n-2\n+two").unwrap();
+    assert_eq!((world.read("a.txt"), world.read("d.txt")), ("1\ntwo\n".into(), "d\n".into()));
 }

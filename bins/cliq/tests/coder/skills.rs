@@ -1,4 +1,4 @@
-//! Instructions of the project and skills: what a model is told, and nothing else.
+//! Instructions of the project and skills: their parts of the requests to a model.
 
 use cliq_scripted_model::Behavior;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ fn world(replies: &[Value]) -> World {
 }
 
 /// System, messages and tools of the requests of a run.
-fn told(world: &World) -> Vec<Value> {
+fn prompts(world: &World) -> Vec<Value> {
     let requests = world.model.requests().into_iter().map(|request| request.body);
     requests.map(|body| json!([body["system"], body["messages"], body["tools"]])).collect()
 }
 
 #[test]
-fn instructions_and_skills_change_what_the_model_is_told_and_only_that() {
+fn instructions_and_skills_add_their_parts_to_requests_and_nothing_else() {
     let replies = [says("Done.")];
     let plain = world(&replies);
     plain.env.cliq(["run", "--headless"]).expect(0);
@@ -26,7 +26,7 @@ fn instructions_and_skills_change_what_the_model_is_told_and_only_that() {
     with.env.write("AGENTS.md", "Write in Latin.\n");
     with.env.write("../nobody/.agents/skills/greetings/SKILL.md", SKILL);
     with.env.cliq(["run", "--headless"]).expect(0);
-    let (before, after) = (told(&plain).remove(0), told(&with).remove(0));
+    let (before, after) = (prompts(&plain).remove(0), prompts(&with).remove(0));
     let text = |value: &Value| value.to_string();
     let catalogue = "- greetings: How to write greetings.";
     assert!(text(&after[0]).contains(catalogue) && text(&after[1]).contains("Write in Latin."), "{after}");
@@ -38,8 +38,8 @@ fn instructions_and_skills_change_what_the_model_is_told_and_only_that() {
     let (head, rest) = task.split_once("## Instructions of the Project").expect("instructions");
     let tail = &rest[rest.find("## Your Task").expect("a task")..];
     assert_eq!(format!("{head}{tail}"), before[1][0]["content"][0]["text"].as_str().expect("a task"));
-    let names = |told: &Value| {
-        let tools = told[2].as_array().expect("tools").iter();
+    let names = |prompt: &Value| {
+        let tools = prompt[2].as_array().expect("tools").iter();
         tools
             .filter_map(|tool| tool["name"].as_str())
             .filter(|name| *name != "activate_skill")
@@ -52,13 +52,13 @@ fn instructions_and_skills_change_what_the_model_is_told_and_only_that() {
     // Both can be turned off.
     with.env.cliq(["settings", "set", "agents.claude-api.project_instructions", "false"]).expect(0);
     with.env.cliq(["run", "--headless", "-f"]).expect(0);
-    assert!(!text(&told(&with)[1]).contains("Latin"));
+    assert!(!text(&prompts(&with)[1]).contains("Latin"));
 }
 
 #[test]
 fn body_of_a_skill_is_read_when_it_is_activated() {
     let read = call("activate_skill", json!({"name": "greetings"}));
-    let file = call("read_file", json!({"path": ".cliq/files/work/skills/greetings/words.txt"}));
+    let file = call("read_file", json!({"path": ".cliq/files/work/.skills/greetings/words.txt"}));
     let unknown = call("activate_skill", json!({"name": "other"}));
     let world = world(&[calls("", &[read]), calls("", &[file, unknown]), says("Done.")]);
     world.env.write("../team/skills/greetings/SKILL.md", SKILL);
@@ -79,7 +79,7 @@ fn body_of_a_skill_is_read_when_it_is_activated() {
 fn skills_of_a_project_need_trust() {
     let world = world(&[says("Done.")]);
     world.env.write(".agents/skills/greetings/SKILL.md", SKILL);
-    let has_skill = |n: usize| told(&world)[n].to_string().contains("How to write greetings.");
+    let has_skill = |n: usize| prompts(&world)[n].to_string().contains("How to write greetings.");
     world.env.cliq(["run", "--headless"]).expect(0);
     assert!(!has_skill(0), "an agent or a stranger may have written it");
     // The file of the project cannot trust itself.
@@ -93,7 +93,7 @@ fn skills_of_a_project_need_trust() {
     world.env.cliq(["trust"]).expect(0).says("is trusted").says(".agents/skills: greetings");
     world.env.cliq(["trust", "--list"]).expect(0).says("/work");
     world.env.cliq(["run", "--headless", "-f"]).expect(0);
-    let last = told(&world).len() - 1;
+    let last = prompts(&world).len() - 1;
     assert!((0..last).all(|n| !has_skill(n)) && has_skill(last));
     world.env.cliq(["trust", "--remove"]).expect(0);
     world.env.cliq(["trust", "--remove"]).expect(1).says("is not trusted");
@@ -117,11 +117,11 @@ fn phase_chooses_its_skills() {
     };
     let one = run("[greetings]");
     one.env.cliq(["run", "--headless"]).expect(0);
-    let told_one = told(&one).remove(0).to_string();
-    assert!(told_one.contains("- greetings:") && !told_one.contains("- other:"), "{told_one}");
+    let prompt = prompts(&one).remove(0).to_string();
+    assert!(prompt.contains("- greetings:") && !prompt.contains("- other:"), "{prompt}");
     let none = run("none");
     none.env.cliq(["run", "--headless"]).expect(0);
-    assert!(!told(&none).remove(0).to_string().contains("## Skills"));
+    assert!(!prompts(&none).remove(0).to_string().contains("## Skills"));
     let missing = run("[missing]");
     missing.env.cliq(["run", "--headless"]).expect(3).says("there is no skill `missing`").says("cliq trust");
 }

@@ -189,27 +189,28 @@ impl Api {
         meter: &mut Meter<'_>,
         on_retry: &mut dyn FnMut(&str, Option<Usage>),
     ) -> Result<ModelReply, Box<FailedCall>> {
-        if self.refuses_system.get() {
-            let turns = with_system(request);
-            return self.request_once(
-                &ModelRequest { system: None, turns: &turns, ..*request },
-                display,
-                meter,
-                on_retry,
-            );
-        }
-        match self.request_once(request, display, meter, on_retry) {
-            Err(failed) if request.system.is_some() && errors::says_no_system(&failed.message) => {
+        loop {
+            let (without_system, without_schema) = (self.refuses_system.get(), self.refuses_schema.get());
+            let merged = if without_system { with_system(request) } else { Vec::new() };
+            let attempt = ModelRequest {
+                system: request.system.filter(|_| !without_system),
+                turns: if without_system { &merged } else { request.turns },
+                schema: request.schema.filter(|_| !without_schema),
+                ..*request
+            };
+            let failed = match self.request_once(&attempt, display, meter, on_retry) {
+                Ok(reply) => return Ok(reply),
+                Err(failed) => failed,
+            };
+            // Each of the two is left out once, and then for all further requests.
+            if attempt.system.is_some() && errors::says_no_system(&failed.message) {
                 self.refuses_system.set(true);
-                on_retry(&failed.message, failed.usage);
-                self.request(request, display, meter, on_retry)
-            }
-            Err(failed) if request.schema.is_some() && errors::says_no_schema(&failed.message) => {
+            } else if attempt.schema.is_some() && errors::says_no_schema(&failed.message) {
                 self.refuses_schema.set(true);
-                on_retry(&failed.message, failed.usage);
-                self.request(&ModelRequest { schema: None, ..*request }, display, meter, on_retry)
+            } else {
+                return Err(failed);
             }
-            outcome => outcome,
+            on_retry(&failed.message, failed.usage);
         }
     }
 
@@ -255,13 +256,17 @@ impl Api {
                 let mut draft = Draft::default();
                 let deferred = Deferred::begin();
                 let place = self.place(&deferred, &mut display.borrow_mut(), &mut draft);
+                let was_sent = place.is_ok();
                 let result = place.and_then(|_place| {
                     self.try_once(&call, &deferred, &mut display.borrow_mut(), &mut draft)
                 });
                 self.share_pause(&result);
+                let is_whole = !matches!(draft.end, Some(End::Repeating(_)));
                 let usage = match &result {
-                    Ok(()) => draft.usage(self.provider(), &self.access.model),
-                    Err(_) => {
+                    _ if !was_sent => None,
+                    Ok(()) if is_whole => draft.usage(self.provider(), &self.access.model),
+                    // A reply that was not read to its end has no counts.
+                    Ok(()) | Err(_) => {
                         draft.partial_usage(self.provider(), &self.access.model, size as u64 / TOKEN_BYTES)
                     }
                 };

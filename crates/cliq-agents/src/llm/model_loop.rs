@@ -97,6 +97,13 @@ impl ModelLoop<'_> {
     /// Asks about the last answer. [`ModelLoop::answer`] returns another one.
     pub(crate) fn again(&mut self, question: String) -> Result<(), AnyError> {
         self.asks_again = true;
+        let fields = self.structure.as_ref().filter(|_| self.api.takes_schemas()).map(Structure::fields);
+        let question = match fields {
+            Some(fields) => format!(
+                "{question}\n\nA JSON object will do as well, and nothing beside it, with the fields {fields}."
+            ),
+            None => question,
+        };
         self.record(&[user(Origin::Retry, question)])
     }
 
@@ -187,14 +194,14 @@ impl ModelLoop<'_> {
         }
     }
 
-    /// Goes on with another model. Thoughts of the one before are of no use to it.
+    /// Goes on with another model.
     fn fall_back(&mut self, next: Access, failed: FailedCall) -> Result<(), AnyError> {
         let message = self.display.masked(&failed.message);
         let text = format!("goes on with {} ({}) after: {message}", next.name, next.model);
         self.display.act(&text);
         self.agent.clone_from(&next.name);
         self.api = Api::new(next);
-        let kind = FailedCallKind::StaleThinking;
+        let kind = FailedCallKind::Passing;
         let error = TranscriptBody::Error(FailedCall { message, kind, usage: failed.usage });
         self.record(&[error, TranscriptBody::Notice { text }])
     }

@@ -204,7 +204,8 @@ impl Skills {
         let place = match found.owner {
             Owner::Project if found.dir.starts_with(&workspace) => found.dir.clone(),
             Owner::Team | Owner::Project | Owner::Person => {
-                let copy = files.join("skills").join(name);
+                // Hidden: what others receive from the phase does not include it.
+                let copy = files.join(".skills").join(name);
                 copy_files(&found.dir, &paths, &copy).map_err(|error| failed(&error))?;
                 copy.canonicalize_utf8().unwrap_or(copy)
             }
@@ -302,11 +303,11 @@ mod tests {
         let (workspace, files) = (dir.join("work"), dir.join("work/.cliq/files/a"));
         let text = skills.activate(&named("review"), &workspace, &files).unwrap();
         assert!(
-            text.contains("Body of review.") && text.contains("`.cliq/files/a/skills/review/`"),
+            text.contains("Body of review.") && text.contains("`.cliq/files/a/.skills/review/`"),
             "{text}"
         );
         assert!(text.contains("- scripts/run.sh\n") && !text.contains("link"), "{text}");
-        assert!(files.join("skills/review/scripts/run.sh").is_file());
+        assert!(files.join(".skills/review/scripts/run.sh").is_file());
         let text = skills.activate(&named("forms"), &workspace, &files).unwrap();
         assert!(text.contains("`.agents/skills/forms/`") && text.contains("- notes.md"), "{text}");
         assert!(

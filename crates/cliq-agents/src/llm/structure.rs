@@ -55,6 +55,15 @@ impl Structure {
         }
     }
 
+    /// Names of the fields of the answer, for the model.
+    pub(crate) fn fields(&self) -> &'static str {
+        match self {
+            Self::Verdict { targets, .. } if targets.is_empty() => "`findings`, `reason` and `outcome`",
+            Self::Verdict { .. } => "`findings`, `reason`, `target` and `outcome`",
+            Self::Outputs { .. } => "`data` and `text`",
+        }
+    }
+
     /// Whether the schema has the form that providers can enforce to the letter.
     pub(crate) fn is_strict(&self) -> bool {
         matches!(self, Self::Verdict { .. })

@@ -20,11 +20,8 @@ pub(super) struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
     /// Text to replace. It must occur exactly once, unless `replace_all` is true.
-    #[serde(default)]
-    #[schemars(default)]
     old: Option<String>,
     /// Text in its place.
-    #[serde(default)]
     new: Option<String>,
     /// Whether all occurrences are replaced. Default: false.
     replace_all: Option<bool>,
@@ -57,11 +54,15 @@ pub(super) struct WriteFile {
 
 pub(super) fn edit(workspace: &Workspace, arguments: &EditFile) -> Outcome {
     let EditFile { path, old, new, replace_all, edits } = arguments;
-    let own = old.as_ref().map(|old| Edit {
-        old: old.clone(),
-        new: new.clone().unwrap_or_default(),
-        replace_all: replace_all.unwrap_or(false),
-    });
+    let own = match (old, new) {
+        (Some(old), Some(new)) => {
+            Some(Edit { old: old.clone(), new: new.clone(), replace_all: replace_all.unwrap_or(false) })
+        }
+        (None, None) => None,
+        // A call that was cut must not delete a text.
+        (Some(_), None) => return Err("`new` is missing; an empty one deletes `old`".to_owned()),
+        (None, Some(_)) => return Err("`old` is missing".to_owned()),
+    };
     let edits: Vec<&Edit> = own.iter().chain(edits.iter().flatten()).collect();
     if edits.is_empty() {
         return Err("there is nothing to change: give `old` and `new`, or `edits`".to_owned());

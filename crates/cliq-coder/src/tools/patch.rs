@@ -183,68 +183,83 @@ fn find(lines: &[String], wanted: &[String], from: usize, is_at_end: bool) -> Op
     })
 }
 
+/// File of a patch, by its path after links.
+#[derive(Debug)]
+struct Target {
+    /// Path as the patch names it.
+    shown: String,
+    /// Text before the patch, or `None` if there was no file, or it was not read.
+    before: Option<String>,
+    /// Text after the patch, or `None` if the file is removed.
+    after: Option<String>,
+}
+
 pub(super) fn apply(workspace: &Workspace, arguments: &ApplyPatch) -> Outcome {
     // All or none: nothing is written before everything fits.
-    let mut after: BTreeMap<String, Option<String>> = BTreeMap::new();
-    let mut targets: BTreeMap<String, Utf8PathBuf> = BTreeMap::new();
-    let mut before: BTreeMap<String, String> = BTreeMap::new();
-    let mut claim = |path: &str| -> Result<(), String> {
-        targets.insert(path.to_owned(), workspace.writable(path)?);
-        Ok(())
+    let mut targets: BTreeMap<Utf8PathBuf, Target> = BTreeMap::new();
+    let is_there = |targets: &BTreeMap<Utf8PathBuf, Target>, full: &Utf8PathBuf| match targets.get(full) {
+        Some(target) => target.after.is_some(),
+        None => std::fs::symlink_metadata(full).is_ok(),
     };
+    let new = |shown: &str, after: Option<String>| Target { shown: shown.to_owned(), before: None, after };
     for change in parse(&arguments.patch)? {
         match change {
             Change::Add { path, content } => {
-                claim(&path)?;
-                if workspace.file(&path).is_some() && !after.contains_key(&path) {
+                let full = workspace.writable(&path)?;
+                if is_there(&targets, &full) {
                     return Err(format!("{path} exists already: change it with `*** Update File:`"));
                 }
-                after.insert(path, Some(content));
+                targets.entry(full).or_insert_with(|| new(&path, None)).after = Some(content);
             }
             Change::Delete { path } => {
-                claim(&path)?;
-                if workspace.file(&path).is_none() {
+                let full = workspace.writable(&path)?;
+                if !is_there(&targets, &full) || full.is_dir() {
                     return Err(format!("there is no file {path} to delete"));
                 }
-                after.insert(path, None);
+                targets.entry(full).or_insert_with(|| new(&path, None)).after = None;
             }
             Change::Update { path, moved_to, hunks } => {
-                claim(&path)?;
-                let text = match after.get(&path) {
-                    Some(Some(text)) => text.clone(),
-                    Some(None) => return Err(format!("{path} is deleted by the same patch")),
+                let full = workspace.writable(&path)?;
+                let text = match targets.get(&full) {
+                    Some(Target { after: Some(text), .. }) => text.clone(),
+                    Some(Target { after: None, .. }) => {
+                        return Err(format!("{path} is deleted by the same patch"));
+                    }
                     None => read_text(workspace, &path)?,
                 };
-                let new = changed(&text, &hunks).map_err(|why| format!("{path} is not changed: {why}"))?;
-                before.entry(path.clone()).or_insert(text);
-                match moved_to {
-                    Some(to) if to != path => {
-                        claim(&to)?;
-                        after.insert(path, None);
-                        after.insert(to, Some(new));
+                let changed =
+                    changed(&text, &hunks).map_err(|why| format!("{path} is not changed: {why}"))?;
+                let moved_to =
+                    moved_to.map(|to| workspace.writable(&to).map(|full| (to, full))).transpose()?;
+                let target = targets.entry(full.clone()).or_insert_with(|| new(&path, None));
+                target.before.get_or_insert(text);
+                target.after = Some(changed.clone());
+                if let Some((to, other)) = moved_to.filter(|(_, other)| *other != full) {
+                    target.after = None;
+                    if is_there(&targets, &other) {
+                        return Err(format!("{path} cannot be moved: {to} exists already"));
                     }
-                    Some(_) | None => {
-                        after.insert(path, Some(new));
-                    }
+                    targets.entry(other).or_insert_with(|| new(&to, None)).after = Some(changed);
                 }
             }
         }
     }
+    // What is moved is written first, so that a failure loses nothing.
     let mut out = String::new();
-    for (path, content) in after {
-        let Some(target) = targets.get(&path) else { continue };
-        match content {
-            Some(content) => {
-                replace(target, &path, &content)?;
-                match before.get(&path) {
-                    Some(text) => out.push_str(&difference(&path, text, &content)),
-                    None => drop(writeln!(out, "{path} was written: {} lines", content.lines().count())),
-                }
+    for (full, target) in &targets {
+        let Some(after) = &target.after else { continue };
+        replace(full, &target.shown, after)?;
+        match &target.before {
+            Some(before) => out.push_str(&difference(&target.shown, before, after)),
+            None => drop(writeln!(out, "{} was written: {} lines", target.shown, after.lines().count())),
+        }
+    }
+    for (full, target) in targets.iter().filter(|(_, target)| target.after.is_none()) {
+        match std::fs::remove_file(full) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{out}cannot delete {}: {error}", target.shown));
             }
-            None => {
-                std::fs::remove_file(target).map_err(|error| format!("cannot delete {path}: {error}"))?;
-                let _ = writeln!(out, "{path} was deleted");
-            }
+            Ok(()) | Err(_) => drop(writeln!(out, "{} was deleted", target.shown)),
         }
     }
     Ok(out)

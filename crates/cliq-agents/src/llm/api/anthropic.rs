@@ -103,9 +103,10 @@ fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {
 }
 
 fn assistant(reply: &Reply) -> Vec<Value> {
-    // Thoughts must come back as they were, and first.
-    let mut blocks: Vec<Value> =
-        reply.thinking.iter().filter_map(|thought| thought.provider_data.clone()).collect();
+    // Thoughts must come back as they were, and first. Those of a model behind another API are left out.
+    let own = |data: &&Value| matches!(data["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    let thoughts = reply.thinking.iter().filter_map(|thought| thought.provider_data.as_ref());
+    let mut blocks: Vec<Value> = thoughts.filter(own).cloned().collect();
     if !reply.text.trim().is_empty() {
         blocks.push(json!({"type": "text", "text": reply.text.trim_end()}));
     }

@@ -14,6 +14,7 @@ use super::places::{Place, Wait};
 use super::termination::Deferred;
 use super::{Access, Api, Call};
 use crate::llm::display::Display;
+use crate::llm::kinds::ApiKind;
 use crate::llm::thoughts::Filter;
 
 /// Time between two messages about a server that is silent.
@@ -196,7 +197,12 @@ impl Api {
             )
             | None => {}
         }
-        match (draft.is_reply, draft.end.is_some() || draft.is_done) {
+        // A stream of the Responses API ends with the response that has its status.
+        let is_ended = match self.access.kind {
+            ApiKind::Responses => draft.end.is_some(),
+            ApiKind::Anthropic | ApiKind::OpenAi | ApiKind::Gemini => draft.end.is_some() || draft.is_done,
+        };
+        match (draft.is_reply, is_ended) {
             (true, true) => Ok(()),
             (true, false) => Err(broken("its end is missing")),
             (false, _)

@@ -68,7 +68,6 @@ pub(super) fn end(api: ApiKind, reason: &str) -> Option<End> {
         (ApiKind::Responses, "completed") => End::Stop,
         (ApiKind::Responses, "max_output_tokens") => End::Length,
         (ApiKind::Responses, "content_filter") => End::Filtered(name()),
-        (ApiKind::Responses, "queued" | "in_progress") => return None,
         (ApiKind::Responses, "failed" | "cancelled") => End::Failed(name()),
         (ApiKind::Gemini, "STOP") => End::Stop,
         (ApiKind::Gemini, "MAX_TOKENS") => End::Length,

@@ -189,39 +189,46 @@ pub(super) fn class(code: Option<u64>, names: &[String], message: &str) -> Class
     if says(&PASSING_WORDS) { Class::Passing } else { Class::Permanent }
 }
 
+/// Parts of messages that mean that the template of a model has no role of the system.
+const NO_SYSTEM: [&str; 8] = [
+    "system role not supported",
+    "system role is not supported",
+    "system message not supported",
+    "system messages are not supported",
+    "role 'system' is not supported",
+    "roles must alternate user/assistant",
+    "only user and assistant roles are supported",
+    "developer instruction is not enabled",
+];
+
+/// Parts of messages that mean that the server cannot force a reply to match a schema.
+const NO_SCHEMA: [&str; 11] = [
+    "response_format",
+    "json_schema",
+    "json schema",
+    "output_config",
+    "structured output",
+    "text.format",
+    "responsejsonschema",
+    "response_json_schema",
+    "responsemimetype",
+    "response mime type",
+    "grammar",
+];
+
 /// Whether a message means that the template of a model has no role of the system.
 pub(super) fn says_no_system(message: &str) -> bool {
-    let said = message.to_lowercase();
-    let words = [
-        "system role not supported",
-        "system role is not supported",
-        "system message not supported",
-        "system messages are not supported",
-        "role 'system' is not supported",
-        "roles must alternate user/assistant",
-        "only user and assistant roles are supported",
-        "developer instruction is not enabled",
-    ];
-    words.iter().any(|word| said.contains(word))
+    contains_any(message, &NO_SYSTEM)
 }
 
 /// Whether a message means that the server cannot force a reply to match a schema.
 pub(super) fn says_no_schema(message: &str) -> bool {
+    contains_any(message, &NO_SCHEMA)
+}
+
+fn contains_any(message: &str, parts: &[&str]) -> bool {
     let said = message.to_lowercase();
-    let words = [
-        "response_format",
-        "json_schema",
-        "json schema",
-        "output_config",
-        "structured output",
-        "text.format",
-        "responsejsonschema",
-        "response_json_schema",
-        "responsemimetype",
-        "response mime type",
-        "grammar",
-    ];
-    words.iter().any(|word| said.contains(word))
+    parts.iter().any(|part| said.contains(part))
 }
 
 /// Whether an error means that the conversation is too long for the model. Each server has words of its own.

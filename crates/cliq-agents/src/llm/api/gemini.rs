@@ -97,20 +97,26 @@ fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {
     [json!({"text": text})].into_iter().chain(of_turn.map(picture)).collect()
 }
 
+/// Returns a signature of this API. Data of a model behind another API are left out.
+fn own(data: Option<&Value>) -> Option<Value> {
+    data.filter(|data| data.is_string()).cloned()
+}
+
 fn model(reply: &Reply) -> Vec<Value> {
     let mut parts = Vec::new();
     if !reply.text.is_empty() {
         let mut part = json!({"text": reply.text});
         // A signature of a thought that came with text.
-        if let Some(signature) = reply.thinking.iter().find_map(|thought| thought.provider_data.clone()) {
+        if let Some(signature) = reply.thinking.iter().find_map(|thought| own(thought.provider_data.as_ref()))
+        {
             part["thoughtSignature"] = signature;
         }
         parts.push(part);
     }
     for call in &reply.calls {
         let mut part = json!({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}});
-        if let Some(signature) = &call.provider_data {
-            part["thoughtSignature"] = signature.clone();
+        if let Some(signature) = own(call.provider_data.as_ref()) {
+            part["thoughtSignature"] = signature;
         }
         parts.push(part);
     }

@@ -308,14 +308,18 @@ mod tests {
         });
         assert_eq!((third.unwrap().is_none(), waits), (true, vec![Wait::Minute]));
         let free = Places::new(dir, "x", "b", PlaceLimits::default());
-        free.pause(Duration::from_millis(60));
-        let mut waited = 0;
-        let place = free.take(|wait| {
-            assert_eq!(wait, Wait::Pause);
-            waited += 1;
-            true
-        });
-        assert!(place.unwrap().is_some() && waited > 0);
+        free.pause(Duration::from_secs(60));
+        let mut waits = Vec::new();
+        for all in [&free, &places] {
+            let place = all.take(|wait| {
+                waits.push(wait);
+                false
+            });
+            assert!(place.unwrap().is_none());
+        }
+        assert_eq!(waits, [Wait::Pause, Wait::Pause]);
+        std::fs::write(places.dir.join("pause"), "1").unwrap();
+        assert!(free.take(|_| false).unwrap().is_some(), "the pause is over");
         std::fs::write(places.dir.join("pause"), u64::MAX.to_string()).unwrap();
         assert!(free.take(|_| false).unwrap().is_some(), "a clock that was set back");
     }

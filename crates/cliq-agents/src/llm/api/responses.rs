@@ -224,13 +224,14 @@ fn end(response: &Value, draft: &mut Draft) {
     draft.tokens_out = count(response, "/usage/output_tokens").or(draft.tokens_out);
     draft.tokens_cached =
         count(response, "/usage/input_tokens_details/cached_tokens").or(draft.tokens_cached);
-    let status = response["status"].as_str().unwrap_or_default();
+    let status = response["status"].as_str().unwrap_or("no status");
     let reason = match status {
         "incomplete" => text(response, "/incomplete_details/reason").unwrap_or_else(|| status.to_owned()),
         "failed" => text(response, "/error/code").unwrap_or_else(|| status.to_owned()),
         _ => status.to_owned(),
     };
-    let is_failure = matches!(status, "failed" | "cancelled");
-    let end = if is_failure { Some(End::Failed(reason)) } else { classify::end(ApiKind::Responses, &reason) };
-    draft.end_with(end);
+    draft.end_with(match status {
+        "failed" | "cancelled" => Some(End::Failed(reason)),
+        _ => classify::end(ApiKind::Responses, &reason),
+    });
 }

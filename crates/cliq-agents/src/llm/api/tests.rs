@@ -218,3 +218,57 @@ fn messages_of_one_role_are_merged() {
         assert!(["a", "b", "c", "d", "e", "f"].iter().all(|part| text.contains(part)), "{text}");
     }
 }
+
+#[test]
+fn response_is_a_success_only_if_its_status_is() {
+    let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Half."}]});
+    let kind = |events: &[Value]| {
+        let events: Vec<String> = events.iter().map(Value::to_string).collect();
+        let events: Vec<&[u8]> = events.iter().map(String::as_bytes).collect();
+        let draft = received(ApiKind::Responses, &events);
+        let end = draft.end.clone();
+        let reply = draft.into_reply(&[], std::iter::empty(), false);
+        end.map(|end| classify::kind(&end, &reply, "x", &Sizes::default()).0)
+    };
+    let whole = |status: Value| json!({"object": "response", "status": status, "output": [item.clone()]});
+    assert_eq!(kind(&[whole(json!("completed"))]), Some(ReplyKind::Answer));
+    for status in [json!("in_progress"), json!("queued"), json!("incomplete"), json!("new"), json!(null)] {
+        assert_eq!(kind(&[whole(status.clone())]), Some(ReplyKind::CutOff), "{status}");
+    }
+    let delta = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "Half."});
+    assert_eq!(kind(std::slice::from_ref(&delta)), None, "the end is missing");
+    for event in ["response.incomplete", "response.completed"] {
+        let unclear = json!({"type": event, "response": {"object": "response", "output": []}});
+        assert_eq!(kind(&[delta.clone(), unclear]), Some(ReplyKind::CutOff), "{event} without a status");
+    }
+}
+
+#[test]
+fn thoughts_of_another_api_are_left_out() {
+    let thought = |data: Value| Thinking { text: "hm".into(), provider_data: Some(data) };
+    let foreign = [
+        json!({"type": "thinking", "thinking": "hm", "signature": "of-messages"}),
+        json!({"item": {"type": "reasoning", "encrypted_content": "of-responses"}, "output_index": 0}),
+        json!("of-gemini"),
+    ];
+    let reply = Reply { text: "I look.".into(), thinking: foreign.map(thought).into(), calls: vec![] };
+    let turns = [Turn::User { text: "a".into(), images: Vec::new() }, Turn::Assistant(reply)];
+    for (kind, own) in [
+        (ApiKind::Anthropic, "of-messages"),
+        (ApiKind::Responses, "of-responses"),
+        (ApiKind::Gemini, "of-gemini"),
+    ] {
+        let request = ModelRequest {
+            system: None,
+            turns: &turns,
+            tools: &[],
+            may_call: false,
+            schema: None,
+            images: &[],
+        };
+        let body = api(kind).call(&request).body.to_string();
+        for name in ["of-messages", "of-responses", "of-gemini"] {
+            assert_eq!(body.contains(name), name == own, "{name}: {body}");
+        }
+    }
+}

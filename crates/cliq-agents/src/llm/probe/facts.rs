@@ -1,4 +1,4 @@
-//! What a server of models says about itself: context, slots, tools. Warnings about settings that contradict it. Pure, save for the requests.
+//! Facts that a server of models reports: context, slots, tools. Warnings about settings that contradict them. Pure.
 
 use std::fmt;
 
