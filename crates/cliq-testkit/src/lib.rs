@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod agent;
+mod clock;
 pub mod daemon;
 pub mod env;
 pub mod machine;
@@ -19,6 +20,7 @@ pub mod steps;
 mod teams;
 pub mod wire;
 
+pub use clock::Clock;
 pub use not_run::not_run;
 pub use postgres::PostgresServer;
 pub use teams::chain;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cliq_testkit::PostgresServer;
 use cliq_testkit::machine::{Machine, Running, is_final, wait_for};
 use cliq_testkit::wire::Wire;
+use cliq_testkit::{Clock, PostgresServer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ struct Replicas {
     running: Vec<Option<Running>>,
     workspaces: PathBuf,
     _shared: tempfile::TempDir,
+    _clock: Option<Clock>,
 }
 
 impl Replicas {
@@ -30,6 +31,7 @@ impl Replicas {
         let workspaces = shared.path().canonicalize().unwrap().join("workspaces");
         fs::create_dir_all(&workspaces).unwrap();
         let url = database.database();
+        let clock = Clock::start(&[("FAKETIME", "-7m")]);
         let (mut machines, mut wires, mut running) = (Vec::new(), Vec::new(), Vec::new());
         for n in 0..count {
             let wire = Wire::to(database.port());
@@ -39,9 +41,12 @@ impl Replicas {
                 "server": {"lease": "2s", "shared_workspaces": true, "workspace_root": workspaces, "max_runs": 3},
             }));
             // The clock of one is wrong by minutes.
-            let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-            if n == 1 && PathBuf::from(faketime).exists() {
-                machine = machine.environment("LD_PRELOAD", faketime).environment("FAKETIME", "-7m");
+            if n == 1
+                && let Some(clock) = &clock
+            {
+                machine = clock
+                    .environment()
+                    .fold(machine, |machine, (name, value)| machine.environment(name, value));
             }
             machine.chain(
                 "steps",
@@ -53,7 +58,7 @@ impl Replicas {
             machines.push(machine);
             wires.push(wire);
         }
-        Self { machines, wires, running, workspaces, _shared: shared }
+        Self { machines, wires, running, workspaces, _shared: shared, _clock: clock }
     }
 
     fn any(&self) -> &Running {

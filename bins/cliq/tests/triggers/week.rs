@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cliq_testkit::PostgresServer;
 use cliq_testkit::machine::{Machine, Running, wait_for};
+use cliq_testkit::{Clock, PostgresServer};
 use serde_json::{Value, json};
 
 use crate::triggers::sender::{firings, write};
@@ -69,12 +69,9 @@ fn expected() -> BTreeMap<&'static str, Vec<String>> {
 
 #[test]
 fn each_tick_of_a_week_fires_once() {
-    let faketime = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
-    if !PathBuf::from(faketime).exists() {
-        return cliq_testkit::not_run("there is no faketime");
-    }
     let Some(database) = PostgresServer::start() else { return };
     let url = database.database();
+    let mut of_machines = Vec::new();
     let mut clocks = Clocks { machines: Vec::new(), files: Vec::new(), running: Vec::new() };
     let shared = tempfile::tempdir().unwrap();
     for n in 0..2 {
@@ -83,12 +80,20 @@ fn each_tick_of_a_week_fires_once() {
             "database": {"url": url},
             "server": {"lease": "2s", "shared_workspaces": true, "workspace_root": shared.path().join("w"), "retention": "3650d"},
         });
-        let machine = Machine::new()
-            .settings(&settings)
-            .environment("LD_PRELOAD", faketime)
-            .environment("FAKETIME_TIMESTAMP_FILE", file.to_str().unwrap())
-            .environment("FAKETIME_NO_CACHE", "1")
-            .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        // One that tells the time of the file, whenever it is asked.
+        let variables = [
+            ("FAKETIME_TIMESTAMP_FILE", file.to_str().unwrap()),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
+        let Some(clock) = Clock::start(&variables) else {
+            return cliq_testkit::not_run("there is no faketime");
+        };
+        let machine =
+            clock.environment().fold(Machine::new().settings(&settings), |machine, (name, value)| {
+                machine.environment(name, value)
+            });
+        of_machines.push(clock);
         machine.chain("quick", &["true"]);
         write(&machine, TRIGGERS);
         clocks.machines.push(machine);
