@@ -15,6 +15,8 @@ mod notifications;
 #[cfg(feature = "connectors")]
 mod outside;
 #[cfg(feature = "connectors")]
+mod pages;
+#[cfg(feature = "connectors")]
 mod pull_requests;
 #[cfg(feature = "http")]
 mod remote;
@@ -159,6 +161,12 @@ pub fn agent_tools(
     phase.cloned().or_else(|| AgentSettings::read(settings, agent).tools).unwrap_or_else(by_kind)
 }
 
+/// Returns the reason why a value is not a valid JSON Schema for what a phase hands over.
+#[must_use]
+pub fn schema_problem(schema: &serde_json::Value) -> Option<String> {
+    llm::schema_problem(schema)
+}
+
 /// Argument by which the programs of cliq serve the tools of model agents.
 pub const SERVE_TOOLS: &str = "serve-tools";
 
@@ -167,8 +175,15 @@ pub const SERVE_TOOLS: &str = "serve-tools";
 #[must_use]
 pub fn serve_tools(arguments: &[String]) -> std::process::ExitCode {
     let [workspace, files] = arguments else { return std::process::ExitCode::from(2) };
-    let served = cliq_coder::tools::Workspace::open(Utf8Path::new(workspace), vec![files.into()])
-        .and_then(|workspace| cliq_coder::serve(&workspace, std::io::stdin().lock(), std::io::stdout()));
+    #[cfg(feature = "connectors")]
+    let reader = pages::HttpPages::new();
+    #[cfg(feature = "connectors")]
+    let pages: Option<&(dyn cliq_coder::tools::PageReader + Sync)> = Some(&reader);
+    #[cfg(not(feature = "connectors"))]
+    let pages = None;
+    let served = cliq_coder::tools::Workspace::open(Utf8Path::new(workspace), vec![files.into()]).and_then(
+        |workspace| cliq_coder::serve(&workspace, pages, std::io::stdin().lock(), std::io::stdout()),
+    );
     match served {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

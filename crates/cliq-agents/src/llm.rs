@@ -23,6 +23,7 @@ mod meter;
 mod model_loop;
 mod open;
 mod outputs;
+mod people;
 mod presets;
 mod probe;
 mod program;
@@ -48,7 +49,7 @@ use serde_json::{Value, json};
 
 use crate::AnyError;
 pub use acp::{Abilities, AcpCheck};
-use acp::{AcpWorker, Launch, People};
+use acp::{AcpWorker, Launch};
 #[cfg(feature = "http")]
 pub(crate) use builder::Builder;
 pub use catalog::{ModelAgent, Usable};
@@ -58,6 +59,7 @@ use instructions::Instructions;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
 use outputs::Outputs;
+use people::People;
 pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
 pub use probe::{ServerFacts, ServerProbe, ServerState, probes};
 use program::Program;
@@ -276,6 +278,11 @@ fn outputs_of(ctx: &PhaseContext) -> Result<Option<Outputs>, AnyError> {
     let schema = ctx.phase().outputs.as_ref();
     let outputs = schema.map(Outputs::new).transpose();
     outputs.map_err(|why| format!("the schema of `outputs` is not valid: {why}").into())
+}
+
+/// Returns the reason why a value is not a valid JSON Schema.
+pub(crate) fn schema_problem(schema: &Value) -> Option<String> {
+    Outputs::new(schema).err()
 }
 
 fn handoff(reply: Reply) -> Handoff {

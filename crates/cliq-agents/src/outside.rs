@@ -65,7 +65,7 @@ pub(crate) fn missing(
 }
 
 /// This program, as the one that converts documents.
-fn converter() -> (Utf8PathBuf, Vec<String>) {
+pub(crate) fn converter() -> (Utf8PathBuf, Vec<String>) {
     let program = std::env::current_exe().ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
     let program = program.unwrap_or_else(|| "cliq-agent".into());
     let args: &[&str] =

@@ -48,7 +48,9 @@ impl Turn {
         match self {
             Self::User { text, images } => text.len() + images.len() * IMAGE,
             Self::Assistant(reply) => reply.size(),
-            Self::Results(results) => results.iter().map(|result| result.text.len() + 32).sum(),
+            Self::Results(results) => {
+                results.iter().map(|result| result.text.len() + result.images.len() * IMAGE + 32).sum()
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use cliq_protocol::{ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tools::{self, Cancel, Workspace};
+use crate::tools::{self, Cancel, PageReader, Workspace};
 
 /// Signal by which the orchestrator asks processes to end.
 const TERM: i32 = 15;
@@ -31,11 +31,16 @@ struct Request {
     limit: usize,
 }
 
-/// Serves requests from `input` until it ends. Then the commands end that still run.
+/// Serves requests from `input` until it ends, with a reader of pages if there is one. Then the commands end that still run.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read.
-pub fn serve(workspace: &Workspace, input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+pub fn serve(
+    workspace: &Workspace,
+    pages: Option<&(dyn PageReader + Sync)>,
+    input: impl BufRead,
+    output: impl Write + Send,
+) -> io::Result<()> {
     let cancel = Cancel::default();
     end_with_signal(&cancel)?;
     let output = Mutex::new(output);
@@ -54,10 +59,10 @@ pub fn serve(workspace: &Workspace, input: impl BufRead, output: impl Write + Se
             scope.spawn(move || {
                 let started = Instant::now();
                 let Request { id, name, arguments, limit } = request;
-                let outcome = tools::run(&name, &arguments, workspace, limit, cancel);
-                let is_error = outcome.is_err();
-                let text = outcome.unwrap_or_else(|text| text);
-                let result = ToolResult { id, is_error, text, duration_ms: Some(millis(started)) };
+                let outcome =
+                    tools::run(&name, &arguments, workspace, pages.map(|pages| pages as _), limit, cancel);
+                let result =
+                    ToolResult { duration_ms: Some(millis(started)), ..ToolResult::new(id, outcome) };
                 let mut line = serde_json::to_vec(&result).unwrap_or_default();
                 line.push(b'\n');
                 let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +146,7 @@ impl ToolHost {
                 None => why,
             };
             for id in open.into_keys() {
-                each(ToolResult { id: id.to_owned(), is_error: true, text: why.clone(), duration_ms: None });
+                each(ToolResult::new(id, Err(why.clone())));
             }
         }
     }

@@ -11,6 +11,8 @@ pub struct Limits {
     pub max_turns: u32,
     /// Maximum number of tokens of a request and its reply.
     pub context_tokens: u64,
+    /// Whether [`Self::context_tokens`] is known, and no guess.
+    pub knows_context: bool,
     /// Number of these tokens that are kept free for the reply.
     pub reply_tokens: u64,
     /// Number of bytes that each request has beside the conversation: the descriptions of tools.
@@ -30,6 +32,7 @@ impl Default for Limits {
         Self {
             max_turns: 200,
             context_tokens: 128_000,
+            knows_context: false,
             reply_tokens: 16_000,
             fixed_bytes: 0,
             budget: Budget::default(),
@@ -51,6 +54,20 @@ impl Limits {
         let tokens = self.budget.tokens.filter(|limit| spent.tokens() >= *limit);
         let usd = self.budget.usd.filter(|limit| self.cost(spent).is_some_and(|cost| cost >= *limit));
         tokens.map(Limit::Tokens).or(usd.map(Limit::Usd))
+    }
+
+    /// Number of tokens that the budget leaves for the reply to a request of `input` tokens. `None` without a budget.
+    pub(crate) fn left_for_reply(&self, spent: &Usage, input: u64) -> Option<u64> {
+        let tokens =
+            self.budget.tokens.map(|limit| limit.saturating_sub(spent.tokens()).saturating_sub(input));
+        let usd = self.budget.usd.zip(self.price).zip(self.cost(spent)).map(|((limit, price), cost)| {
+            let request = price.cost(&Usage { tokens_in: input, ..Usage::default() });
+            let left = (limit - cost - request).max(0.0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+            let tokens = (left / price.output.max(1e-9) * 1e6) as u64;
+            tokens
+        });
+        tokens.into_iter().chain(usd).min()
     }
 
     /// Returns the budget that two more replies like the last one reach.

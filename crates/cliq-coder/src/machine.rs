@@ -282,8 +282,7 @@ impl Loop {
         }
         match self.open.first() {
             Some(call) if self.are_calls_cut => {
-                let (id, text) = (call.id.clone(), CUT_CALL.to_owned());
-                let result = ToolResult { id, is_error: true, text, duration_ms: None };
+                let result = ToolResult::new(call.id.clone(), Err(CUT_CALL.to_owned()));
                 return Step::Add(TranscriptBody::ToolResult(result));
             }
             Some(_) => return Step::Run(self.open.clone()),

@@ -2,7 +2,7 @@
 
 use cliq_coder::{Limit, Limits, Loop, Step, Turn};
 use cliq_protocol::{
-    Budget, FailedCall, FailedCallKind, Object, Origin, ReplyUsage, Role, ToolCall, ToolResult,
+    Budget, FailedCall, FailedCallKind, Object, Origin, Price, ReplyUsage, Role, ToolCall, ToolResult,
     TranscriptBody, Usage,
 };
 use proptest::collection::vec;
@@ -125,7 +125,7 @@ proptest! {
                     // Results come in any order.
                     for call in calls.iter().rev() {
                         let size = sizes[call.id.parse::<usize>().unwrap() - 1];
-                        let result = ToolResult { id: call.id.clone(), is_error: false, text: "x".repeat(size), duration_ms: None };
+                        let result = ToolResult::new(call.id.clone(), Ok("x".repeat(size)));
                         record(&mut agent, TranscriptBody::ToolResult(result));
                     }
                 }
@@ -167,12 +167,7 @@ fn limit_leads_to_a_partial_handoff_without_tools() {
     agent.apply(&TranscriptBody::ToolCall(call));
     agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
     assert!(matches!(agent.next(), Step::Run(calls) if calls.len() == 1));
-    agent.apply(&TranscriptBody::ToolResult(ToolResult {
-        id: "1".into(),
-        is_error: false,
-        text: "x".into(),
-        duration_ms: None,
-    }));
+    agent.apply(&TranscriptBody::ToolResult(ToolResult::new("1", Ok("x".into()))));
     let Step::Add(notice) = agent.next() else { panic!("{:?}", agent.next()) };
     assert!(
         matches!(&notice, TranscriptBody::Message { origin: Some(Origin::Limit), text, .. } if text.contains("limit of 2 replies"))
@@ -183,6 +178,46 @@ fn limit_leads_to_a_partial_handoff_without_tools() {
     agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
     let limit = Limit::Turns(2);
     assert_eq!(agent.next(), Step::Limited { limit, partial: "So far.".into() });
+}
+
+proptest! {
+    /// A cap never exceeds what is left but for the shortest reply, and there is none where enough is left.
+    #[test]
+    fn replies_are_capped_by_what_budget_and_context_leave(
+        context in 1_000_u64..300_000,
+        knows_context: bool,
+        budget in proptest::option::of(0_u64..200_000),
+        usd in proptest::option::of(0.0_f64..2.0),
+        spent in 0_u64..100_000,
+        task in 1_usize..400_000,
+    ) {
+        let price = Price { input: 3.0, output: 15.0, cached: None };
+        let limits = Limits {
+            context_tokens: context,
+            knows_context,
+            reply_tokens: context / 4,
+            budget: Budget { tokens: budget, usd },
+            price: Some(price),
+            ..Limits::default()
+        };
+        let mut agent = Loop::new(limits);
+        agent.apply(&message(Role::User, &"x".repeat(task), Some(Origin::Task)));
+        let usage = Usage { tokens_in: spent, ..Usage::default() };
+        let failed = FailedCall { message: "f".into(), kind: FailedCallKind::Passing, usage: Some(usage) };
+        agent.apply(&TranscriptBody::Error(failed));
+        let input = agent.estimate();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a cost")]
+        let by_usd = usd.map(|usd| ((usd - (spent + input) as f64 * 3e-6).max(0.0) / 15e-6) as u64);
+        let by_tokens = budget.map(|budget| budget.saturating_sub(spent + input));
+        let by_context = knows_context.then(|| context.saturating_sub(input));
+        let left = by_usd.into_iter().chain(by_tokens).chain(by_context).min();
+        match (agent.reply_cap(), left) {
+            (Some(cap), Some(left)) => prop_assert!(cap >= 256 && cap <= left.max(256) + 1, "{cap} of {left}"),
+            (Some(cap), None) => prop_assert!(false, "{cap} of nothing"),
+            (None, Some(left)) => prop_assert!(left >= 31_999, "no cap with {left} left"),
+            (None, None) => {}
+        }
+    }
 }
 
 #[test]
@@ -205,12 +240,7 @@ fn a_budget_ends_the_loop_before_the_next_reply() {
         agent.apply(&TranscriptBody::ToolCall(call));
         let usage = Usage { tokens_in, ..Usage::default() };
         agent.apply(&TranscriptBody::Usage(ReplyUsage { usage: Some(usage), ..ReplyUsage::default() }));
-        agent.apply(&TranscriptBody::ToolResult(ToolResult {
-            id,
-            is_error: false,
-            text: "x".into(),
-            duration_ms: None,
-        }));
+        agent.apply(&TranscriptBody::ToolResult(ToolResult::new(id, Ok("x".into()))));
     };
     reply(&mut agent, 300);
     assert_eq!(agent.next(), Step::Ask { may_call: true });

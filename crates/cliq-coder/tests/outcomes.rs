@@ -19,12 +19,7 @@ fn call(id: &str, argument: u32) -> ToolCall {
 }
 
 fn result(id: &str, text: &str) -> TranscriptBody {
-    TranscriptBody::ToolResult(ToolResult {
-        id: id.into(),
-        is_error: false,
-        text: text.into(),
-        duration_ms: None,
-    })
+    TranscriptBody::ToolResult(ToolResult::new(id, Ok(text.into())))
 }
 
 fn error(kind: FailedCallKind) -> TranscriptBody {

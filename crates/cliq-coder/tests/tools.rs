@@ -24,7 +24,7 @@ impl World {
 
     fn run(&self, name: &str, arguments: &Value) -> Outcome {
         let workspace = Workspace::open(Utf8Path::from_path(self.place.path()).unwrap(), Vec::new()).unwrap();
-        run(name, arguments, &workspace, 30_000, &Cancel::default())
+        run(name, arguments, &workspace, None, 30_000, &Cancel::default())
     }
 
     fn read(&self, path: &str) -> String {

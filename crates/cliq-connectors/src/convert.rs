@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use camino::Utf8PathBuf;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,35 @@ pub(crate) fn to_markdown(
     content_type: Option<&str>,
     main: bool,
 ) -> Result<String, ConnectorError> {
+    let source = DocumentSource { kind, bytes, url, content_type, main };
+    convert(&cx.converter, &source, &|| cx.client.is_cancelled())
+}
+
+/// Document with what is known about it.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentSource<'d> {
+    /// Type.
+    pub kind: Document,
+    /// Content.
+    pub bytes: &'d [u8],
+    /// URL, to which links are relative.
+    pub url: &'d str,
+    /// Type as the server named it, with the encoding.
+    pub content_type: Option<&'d str>,
+    /// Whether only the main content is wanted.
+    pub main: bool,
+}
+
+/// Converts a document to markdown in a child process. `converter` is a program with its arguments, which calls [`child`].
+///
+/// # Errors
+/// The document cannot be read, takes more memory or time than it may, or the conversion was cancelled.
+pub fn convert(
+    converter: &(Utf8PathBuf, Vec<String>),
+    source: &DocumentSource<'_>,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<String, ConnectorError> {
+    let &DocumentSource { kind, bytes, url, content_type, main } = source;
     let what = match kind {
         Document::Html => "the page",
         Document::Pdf => "the PDF",
@@ -61,7 +91,7 @@ pub(crate) fn to_markdown(
     let order = Order { kind, url: url.to_owned(), content_type: content_type.map(str::to_owned), main };
     let mut input = serde_json::to_vec(&order).unwrap_or_default();
     input.push(b'\n');
-    let (program, args) = &cx.converter;
+    let (program, args) = converter;
     let mut child = Command::new(program)
         .args(args)
         .stdin(Stdio::piped())
@@ -81,7 +111,7 @@ pub(crate) fn to_markdown(
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break Some(status),
-                Ok(None) if Instant::now() < end && !cx.client.is_cancelled() => {
+                Ok(None) if Instant::now() < end && !is_cancelled() => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 _ => {

@@ -105,6 +105,13 @@ impl Client {
         Self::of(limits, |config| Agent::new_with_config(config.build()))
     }
 
+    /// As [`Client::new`], with the proxy of the environment for servers on this machine too. In a sandbox the proxy is the only way.
+    #[must_use]
+    pub fn proxied(limits: Limits) -> Self {
+        let client = Self::new(limits);
+        Self { direct: client.agent.clone(), ..client }
+    }
+
     /// A client for addresses that a caller chose: each address that it connects to is checked by the guard, those of redirects
     /// too. It uses no proxy.
     #[must_use]

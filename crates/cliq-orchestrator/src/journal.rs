@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext, PipelineStatus, open_append, read_if_exists};
-use cliq_protocol::{Budget, Price, RunId};
+use cliq_protocol::{Budget, Prices, RunId};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::engine::{Effect, Pipeline};
@@ -185,7 +185,7 @@ impl Journal {
     }
 
     /// Computes the cost of usage without one, where the price was set after the usage was reported.
-    pub(crate) fn apply_prices(&mut self, prices: &BTreeMap<String, Price>) {
+    pub(crate) fn apply_prices(&mut self, prices: &Prices) {
         for record in &mut self.records {
             if let RunEvent::UsageReported { usage, .. } = &mut record.event
                 && usage.cost_usd.is_none()

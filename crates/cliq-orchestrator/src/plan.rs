@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT};
-use cliq_protocol::{Budget, PhaseKind, PhaseName, Price, RunId};
+use cliq_protocol::{Budget, PhaseKind, PhaseName, Prices, RunId};
 use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
@@ -196,7 +196,7 @@ pub struct RunPlan {
     /// The most that the run may use of language models. By default the team's.
     pub budget: Budget,
     /// Prices of models, by model: for usage whose cost the agent does not report.
-    pub prices: BTreeMap<String, Price>,
+    pub prices: Prices,
     /// Whether the inputs come from a caller, who must not choose addresses of this network: entries of `sources` and targets
     /// that contain a template are marked `guarded` for the agents that fetch and publish (docs/protocol.md).
     pub guards_inputs: bool,
@@ -242,7 +242,7 @@ impl RunPlan {
         Self {
             dir,
             budget: workflow.budget,
-            prices: BTreeMap::new(),
+            prices: Prices::default(),
             workflow: Arc::new(workflow),
             run_id: None,
             title: None,

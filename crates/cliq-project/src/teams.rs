@@ -121,7 +121,9 @@ impl Host {
     /// The team at a path: a folder, or its team.yml.
     pub(crate) fn load_team(&self, path: &Utf8Path) -> Result<FoundTeam, ProjectError> {
         let (usable, broken) = usable_and_broken(self);
-        let folder = TeamFolder::load(path)?.with_installed_agents(usable);
+        let folder = TeamFolder::load(path)?
+            .with_installed_agents(usable)
+            .with_schema_check(cliq_agents::schema_problem);
         Ok(FoundTeam::of(folder.with_broken_agents(broken)))
     }
 

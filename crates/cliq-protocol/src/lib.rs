@@ -30,6 +30,7 @@ mod name;
 mod order;
 mod parameters;
 mod permissions;
+mod prices;
 mod reply;
 mod review;
 mod reviewers;
@@ -69,6 +70,7 @@ pub use name::{MAX_PHASE_NAME_LEN, NameError, PhaseName};
 pub use order::{ChannelOrder, OrderState, OrderViolation};
 pub use parameters::{Effort, ExtraBody, ModelParameters, Temperature};
 pub use permissions::{PermissionDecision, PermissionRecord, PermissionRule, Permissions, ToolKind};
+pub use prices::{Price, Prices};
 pub use reply::ReplyKind;
 pub use review::{REVIEW_TIMEOUT, ReviewSpec, WaitingReview};
 pub use reviewers::{MAX_REVIEWER_LEN, Policy, Reviewers};
@@ -83,7 +85,7 @@ pub use transcript::{
     FailedCall, FailedCallKind, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,
     TranscriptEntry, TranscriptStart,
 };
-pub use usage::{Budget, Price, Usage};
+pub use usage::{Budget, Usage};
 pub use verdict::{Outcome, Verdict, VerdictError};
 pub use violations::{Violations, shorten};
 

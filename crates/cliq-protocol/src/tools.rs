@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Names of the built-in tools.
-pub const TOOL_NAMES: [&str; 11] = [
+pub const TOOL_NAMES: [&str; 14] = [
     "read_file",
+    "read_image",
     "list_files",
     "search",
     "edit_file",
@@ -14,11 +15,16 @@ pub const TOOL_NAMES: [&str; 11] = [
     "run_command",
     "read_output",
     "stop_command",
+    "fetch_page",
     "report_progress",
     "todo",
+    "ask_person",
 ];
-/// Built-in tools that change nothing.
-const READING: [&str; 5] = ["read_file", "list_files", "search", "report_progress", "todo"];
+/// Built-in tools of the selection `read`: they change nothing, and wait for nobody.
+const READING: [&str; 7] =
+    ["read_file", "read_image", "list_files", "search", "fetch_page", "report_progress", "todo"];
+/// Tool that asks people.
+const ASK_PERSON: &str = "ask_person";
 /// Tools for commands that run in the background.
 const OF_COMMANDS: [&str; 2] = ["read_output", "stop_command"];
 /// Separator between the name of an MCP server and that of its tool.
@@ -93,7 +99,7 @@ impl AgentTools {
     /// Whether a tool that changes files or starts programs may be called.
     #[must_use]
     pub fn allows_changes(&self) -> bool {
-        self.built_in().any(|name| !READING.contains(&name))
+        self.built_in().any(|name| !READING.contains(&name) && name != ASK_PERSON)
     }
 
     /// Whether a tool of an MCP server may be called.

@@ -235,9 +235,22 @@ pub struct ToolResult {
     pub is_error: bool,
     /// Text for the model.
     pub text: String,
+    /// Images for the model, as paths relative to the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
     /// Duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+}
+
+impl ToolResult {
+    /// Makes the result of a call with a text for the model. `Err` is a failure.
+    #[must_use]
+    pub fn new(id: impl Into<String>, outcome: Result<String, String>) -> Self {
+        let is_error = outcome.is_err();
+        let text = outcome.unwrap_or_else(|text| text);
+        Self { id: id.into(), is_error, text, images: Vec::new(), duration_ms: None }
+    }
 }
 
 /// Usage and end of a reply.

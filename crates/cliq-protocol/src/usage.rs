@@ -142,36 +142,12 @@ impl Budget {
     }
 }
 
-/// Price of a model in US dollars per million tokens (setting `prices.<model>`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// Input.
-    pub input: f64,
-    /// Output.
-    pub output: f64,
-    /// Input that was read from a cache; `None` if it costs as much as other input.
-    pub cached: Option<f64>,
-}
-
-impl Price {
-    /// The cost of a usage in US dollars.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> f64 {
-        let cached = usage.tokens_cached.unwrap_or(0).min(usage.tokens_in);
-        let fresh = usage.tokens_in - cached;
-        #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
-        let per_million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-        per_million(fresh, self.input)
-            + per_million(cached, self.cached.unwrap_or(self.input))
-            + per_million(usage.tokens_out, self.output)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Price;
 
     #[test]
     fn wrong_usage_is_named() {

@@ -74,10 +74,12 @@ fn all() -> Vec<TranscriptBody> {
         }),
         TranscriptBody::Usage(ReplyUsage::default()),
         TranscriptBody::ToolResult(ToolResult {
-            id: "1".into(),
-            is_error: true,
-            text: "no".into(),
             duration_ms: Some(1),
+            ..ToolResult::new("1", Err("no".into()))
+        }),
+        TranscriptBody::ToolResult(ToolResult {
+            images: vec![".cliq/files/dev/.images/1.png".into()],
+            ..ToolResult::new("2", Ok("page.png: image/png, 12 bytes".into()))
         }),
         error(FailedCallKind::Passing),
         error(FailedCallKind::TooLong),

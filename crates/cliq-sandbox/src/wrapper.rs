@@ -2,6 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use cliq_protocol::Network;
+
 use crate::policy::{Mechanism, Policy};
 #[cfg(target_os = "linux")]
 use crate::{bubblewrap, support};
@@ -61,6 +63,16 @@ impl Wrapper {
     #[must_use]
     pub fn program(&self) -> &Utf8Path {
         &self.program
+    }
+
+    /// Whether programs reach the network, or some hosts of it.
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        match &self.policy.network {
+            Network::All => true,
+            Network::None => false,
+            Network::Hosts(hosts) => !hosts.is_empty(),
+        }
     }
 
     /// Variables for a built-in agent, by name.

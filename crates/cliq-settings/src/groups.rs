@@ -34,7 +34,7 @@ pub use notifications::{
     EmailSettings, MailSecurity, NotificationSettings, SlackChannelSettings, WebhookChannelSettings,
 };
 pub use plans::{PlanSettings, RoleSettings, TaskLoopChoice};
-pub use prices::PriceSettings;
+pub use prices::{PRICES_DATE, PriceSettings, PriceSource};
 pub use reviews::ReviewSettings;
 pub use runs::{DurabilityChoice, LauncherChoice, RunSettings};
 pub use sandbox::{EnforcementSettings, MechanismChoice, MissingSandbox};
@@ -285,7 +285,8 @@ mod tests {
             env.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
         assert_eq!(env, [("A", "1"), ("B", "3")]);
         let prices = PriceSettings::all(&settings);
-        assert_eq!((prices.len(), prices["m.5"].input, prices["m.5"].output), (1, 1.0, 2.0));
+        let price = prices.get("m.5").expect("a price");
+        assert_eq!((price.input, price.output), (1.0, 2.0));
         assert_eq!(McpServerSettings::names(&settings).into_iter().collect::<Vec<_>>(), ["a", "b"]);
         // A project does not choose which programs run without a sandbox.
         assert!(

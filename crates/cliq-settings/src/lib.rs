@@ -20,10 +20,10 @@ pub use groups::{
     CheckpointSettings, DatabaseSettings, DockerSettings, DurabilityChoice, EmailSettings,
     EnforcementSettings, GdriveAccount, GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy,
     InputSettings, KEYS, KubernetesSettings, LauncherChoice, MailSecurity, McpServerSettings,
-    MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PlanSettings,
-    PriceSettings, PullSettings, PushSettings, RecoveryChoice, ReplicaSettings, ReviewSettings, RoleSettings,
-    RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice, TriggerSettings, TrustSettings,
-    WebhookChannelSettings,
+    MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PRICES_DATE,
+    PlanSettings, PriceSettings, PriceSource, PullSettings, PushSettings, RecoveryChoice, ReplicaSettings,
+    ReviewSettings, RoleSettings, RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice,
+    TriggerSettings, TrustSettings, WebhookChannelSettings,
 };
 pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};

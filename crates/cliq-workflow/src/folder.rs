@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, read_within};
+use serde_json::Value;
 
 use crate::{TeamCheck, check};
 
@@ -28,6 +29,10 @@ pub trait TeamFiles {
     fn installed_agents(&self) -> Vec<String>;
     /// Returns the reason why an installed agent of this name cannot be used, or `None` if it can or there is none.
     fn broken_agent(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// Returns the reason why a value is not a valid JSON Schema, or `None` if it is one or nothing here can tell.
+    fn schema_problem(&self, _schema: &Value) -> Option<String> {
         None
     }
 }
@@ -85,7 +90,11 @@ pub struct TeamFolder {
     skills: Vec<(String, String)>,
     installed: Vec<String>,
     broken: BTreeMap<String, String>,
+    schema_check: Option<SchemaCheck>,
 }
+
+/// Check of a JSON Schema: the reason why it is not valid.
+pub type SchemaCheck = fn(&Value) -> Option<String>;
 
 /// A team that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +148,17 @@ impl TeamFolder {
         let roles = read_roles(&dir.join("roles"), &root)?;
         let skills = read_skills(&dir.join("skills"), &root)?;
         check_instructions(&dir.join("channels"), &root)?;
-        Ok(Self { dir, root, file, text, roles, skills, installed: Vec::new(), broken: BTreeMap::new() })
+        Ok(Self {
+            dir,
+            root,
+            file,
+            text,
+            roles,
+            skills,
+            installed: Vec::new(),
+            broken: BTreeMap::new(),
+            schema_check: None,
+        })
     }
 
     /// The same, with agents that are installed outside the team.
@@ -153,6 +172,13 @@ impl TeamFolder {
     #[must_use]
     pub fn with_broken_agents(mut self, agents: impl IntoIterator<Item = (String, String)>) -> Self {
         self.broken = agents.into_iter().collect();
+        self
+    }
+
+    /// The same, with a check of the JSON Schemas in it. Without one they are checked when they are used.
+    #[must_use]
+    pub fn with_schema_check(mut self, check: SchemaCheck) -> Self {
+        self.schema_check = Some(check);
         self
     }
 
@@ -302,5 +328,8 @@ impl TeamFiles for TeamFolder {
     }
     fn broken_agent(&self, name: &str) -> Option<String> {
         self.broken.get(name).cloned()
+    }
+    fn schema_problem(&self, schema: &Value) -> Option<String> {
+        self.schema_check?(schema)
     }
 }

@@ -39,7 +39,7 @@ pub use cliq_protocol::parse_duration;
 pub use connectors::{Action, CONNECTORS, Connector, Direction, GOOGLE, Setting};
 pub use definition::DefinitionPart;
 
-pub use folder::{EntryFile, LoadError, NoFiles, TeamFiles, TeamFolder, link_that_leaves};
+pub use folder::{EntryFile, LoadError, NoFiles, SchemaCheck, TeamFiles, TeamFolder, link_that_leaves};
 pub use globs::{Glob, GlobError, parse_glob};
 pub use model::{
     Agent, Command, FailureCause, ForEach, Input, Notify, Output, Phase, PhaseId, Retry, Rule, RuleCondition,

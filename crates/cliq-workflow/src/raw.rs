@@ -174,7 +174,7 @@ fn read_parameters(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Model
     }
 }
 
-/// The schema of `outputs`. Whether it is a valid JSON Schema is checked where data is checked with it.
+/// The schema of `outputs`. Whether it is a valid JSON Schema is a rule of its own.
 fn read_outputs(record: &Record<'_>, problems: &mut Vec<Diagnostic>) -> Option<Value> {
     let node = record.node("outputs")?;
     let outputs = Record::read(node, fields::PHASE_OUTPUTS, "`outputs`", problems)?;

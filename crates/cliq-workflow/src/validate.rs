@@ -3,6 +3,7 @@
 mod connectors;
 mod expressions;
 mod gates;
+mod outputs;
 mod placement;
 mod references;
 mod skills;
@@ -72,6 +73,7 @@ pub(crate) fn validate(
     let details = top::check(&cx, problems);
     references::check(&cx, problems);
     skills::check(&cx, problems);
+    outputs::check(&cx, problems);
     placement::check(&cx, problems);
     connectors::check(&cx, problems);
     let targets = gates::check(&cx, problems);

@@ -5,8 +5,10 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SettingsCommand {
-    /// List all settings with values and sources.
+    /// List all settings with values and sources, or those that begin with a word: `prices` shows what models cost.
     List {
+        /// Beginning of the keys, such as `agents.claude-api`.
+        prefix: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,

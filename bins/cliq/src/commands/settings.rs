@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_protocol::without_credentials;
-use cliq_settings::{Entry, KEYS, Key, Settings, Source};
+use cliq_settings::{Entry, KEYS, Key, PRICES_DATE, PriceSettings, PriceSource, Settings, Source};
 use serde_json::{Value, json};
 
 use crate::args::SettingsCommand;
@@ -18,7 +18,7 @@ use crate::{project, ui};
 pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
     let here = EffectiveSettings { dir: CliqDir::discover(&project::here()?), home: project::host().home };
     match command {
-        SettingsCommand::List { json } => list(&here.settings()?, *json)?,
+        SettingsCommand::List { prefix, json } => list(&here.settings()?, prefix.as_deref(), *json)?,
         SettingsCommand::Get { key, reveal } => {
             let entry = here.settings()?.entry(key)?;
             let Some(value) = &entry.value else {
@@ -145,8 +145,25 @@ fn shown(entry: &Entry) -> String {
     }
 }
 
-fn list(settings: &Settings, as_json: bool) -> Result<(), Failure> {
-    let entries = settings.entries();
+/// Whether a key is the one that a word names, or below it.
+fn is_below(key: &str, prefix: Option<&str>) -> bool {
+    let Some(prefix) = prefix else { return true };
+    key.strip_prefix(prefix.trim_end_matches('.'))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn list(settings: &Settings, prefix: Option<&str>, as_json: bool) -> Result<(), Failure> {
+    if prefix == Some("prices") {
+        return list_prices(settings, as_json);
+    }
+    let mut entries = settings.entries();
+    entries.retain(|entry| is_below(&entry.key, prefix));
+    let named =
+        || KEYS.iter().filter(|key| key.path.contains('*') && prefix.is_none_or(|prefix| is_of(key, prefix)));
+    if let Some(prefix) = prefix.filter(|_| entries.is_empty() && named().next().is_none()) {
+        return Err(Failure::usage(format!("no setting begins with `{prefix}`"))
+            .hint("`cliq settings list` shows all settings"));
+    }
     if as_json {
         let rows: Vec<Value> = entries
             .iter()
@@ -175,8 +192,10 @@ fn list(settings: &Settings, as_json: bool) -> Result<(), Failure> {
         ))?;
         ui::line(format!("    {}", entry.about))?;
     }
-    ui::line("\nalso, where NAME is one of yours:")?;
-    for key in KEYS.iter().filter(|key| key.path.contains('*')) {
+    if named().next().is_some() {
+        ui::line("\nalso, where NAME is one of yours:")?;
+    }
+    for key in named() {
         let name = match key.path {
             "notifications.*" => "EVENT",
             _ => "NAME",
@@ -184,5 +203,47 @@ fn list(settings: &Settings, as_json: bool) -> Result<(), Failure> {
         ui::line(format!("{} ({})", paint(BOLD, key.path.replace('*', name)), key.kind.expected()))?;
         ui::line(format!("    {}", key.about))?;
     }
+    Ok(())
+}
+
+/// Whether a key with a name of the person's own is below a word: `agents` and `agents.mine` have `agents.*.model`.
+fn is_of(key: &Key, prefix: &str) -> bool {
+    let (mut pattern, mut words) = (key.path.split('.'), prefix.split('.').filter(|word| !word.is_empty()));
+    words.all(|word| pattern.next().is_some_and(|part| part == "*" || part == word))
+}
+
+/// Prices that count here: the built-in ones, and over them those of the settings.
+fn list_prices(settings: &Settings, as_json: bool) -> Result<(), Failure> {
+    let prices = PriceSettings::list(settings);
+    let source = |source: PriceSource| match source {
+        PriceSource::BuiltIn => "built in",
+        PriceSource::Settings => "settings",
+    };
+    if as_json {
+        let row = |(model, price, from): &(String, cliq_protocol::Price, PriceSource)| {
+            let cached = price.cached.unwrap_or(price.input);
+            json!({"model": model, "in": price.input, "cached": cached, "out": price.output, "source": source(*from)})
+        };
+        let rows: Vec<Value> = prices.iter().map(row).collect();
+        ui::json(&json!({ "prices": rows, "built_in_date": PRICES_DATE }))?;
+        return Ok(());
+    }
+    let width = prices.iter().map(|(model, ..)| model.chars().count()).max().unwrap_or(0).max("model".len());
+    ui::line(paint(BOLD, format!("{:<width$}  {:>8}  {:>8}  {:>8}", "model", "in", "cached", "out")))?;
+    for (model, price, from) in &prices {
+        let cached = price.cached.unwrap_or(price.input);
+        let own = match from {
+            PriceSource::BuiltIn => String::new(),
+            PriceSource::Settings => paint(CYAN, "  of the settings"),
+        };
+        ui::line(format!("{model:<width$}  {:>8}  {cached:>8}  {:>8}{own}", price.input, price.output))?;
+    }
+    ui::line(paint(
+        DIM,
+        format!(
+            "\nUS dollars per million tokens, as the vendors published them on {PRICES_DATE} for usual requests.\n\
+             `cliq settings set -g prices.MODEL.in NUMBER` sets another one; so do `.out` and `.cached`."
+        ),
+    ))?;
     Ok(())
 }

@@ -12,5 +12,6 @@ mod quirks;
 mod servers;
 mod skills;
 mod table;
+mod tools;
 mod traces;
 mod world;

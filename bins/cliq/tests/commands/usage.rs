@@ -76,6 +76,40 @@ fn a_cost_is_the_agents_else_by_price_else_unknown() {
 }
 
 #[test]
+fn models_of_vendors_have_built_in_prices() {
+    let phases = "    - {name: a, type: standard, agent: x}\n";
+    let env = env(phases, &[("x", "done_with 1000000 100000 ',\"tokens_cached\":500000'")]);
+    let agent = env.read("../team/agents/x").replace("\"m\"", "\"claude-sonnet-5-5-20260929\"");
+    assert!(agent.contains("sonnet"), "{agent}");
+    env.write_executable("../team/agents/x", &agent);
+    env.cliq(["assemble", "../team"]).expect(0);
+    env.cliq(["run", "--headless"]).expect(0).says("$2.05");
+    env.cliq(["settings", "list", "prices"]).expect(0).says("claude-sonnet-5-5").says("2026-11-27");
+    env.cliq(["settings", "set", "prices.claude-sonnet-5-5.out", "20"]).expect(0);
+    let listed = env.cliq(["settings", "list", "prices", "--json"]).expect(0).json();
+    let of = |model: &str| {
+        let all = listed["prices"].as_array().unwrap().iter();
+        all.filter(|price| price["model"] == model).cloned().collect::<Vec<_>>()
+    };
+    let own =
+        json!({"model": "claude-sonnet-5-5", "in": 2.0, "cached": 0.1, "out": 20.0, "source": "settings"});
+    assert_eq!(of("claude-sonnet-5-5"), [own]);
+    assert_eq!(
+        (&of("gpt-5")[0]["source"], &listed["built_in_date"]),
+        (&json!("built in"), &json!("2026-11-27"))
+    );
+    env.cliq(["run", "-f", "--headless"]).expect(0).says("$3.05");
+    // Other words show the settings that begin with them.
+    let some = env.cliq(["settings", "list", "sandbox"]).expect(0);
+    assert!(
+        some.stdout.lines().filter(|line| line.contains(" = ")).all(|line| line.starts_with("sandbox")),
+        "{}",
+        some.stdout
+    );
+    env.cliq(["settings", "list", "nothing"]).expect(2).says("no setting begins with `nothing`");
+}
+
+#[test]
 fn an_agent_that_exceeds_the_budget_is_ended_and_a_larger_one_goes_on() {
     let phases = "    - {name: a, type: standard, agent: x}\n    - {name: b, type: standard, agent: y, depends_on: [a]}\n";
     let spender =

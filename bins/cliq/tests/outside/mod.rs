@@ -12,5 +12,5 @@ mod push;
 mod s3;
 mod services;
 mod sharepoint;
-mod site;
+pub(crate) mod site;
 mod tools;

@@ -92,6 +92,15 @@ pub(crate) struct ModelRequest<'a> {
     pub(crate) schema: Option<&'a ReplySchema>,
     /// Content of the images that turns name.
     pub(crate) images: &'a [Image],
+    /// Maximum number of tokens of the reply that budget and context leave. `None` if they leave more than a reply usually has.
+    pub(crate) reply_cap: Option<u64>,
+}
+
+impl ModelRequest<'_> {
+    /// Maximum number of tokens of the reply that is requested, with that of the parameters.
+    fn max_tokens(&self, of_parameters: Option<u64>) -> Option<u64> {
+        of_parameters.into_iter().chain(self.reply_cap).min()
+    }
 }
 
 /// Schema that a reply has to match: an object.
@@ -293,7 +302,7 @@ impl Api {
         display.finish();
         match result {
             Ok((draft, usage)) => {
-                let sizes = self.sizes(&draft);
+                let sizes = self.sizes(&draft, request.reply_cap);
                 let end = draft.end.clone().unwrap_or(End::Stop);
                 let reply =
                     draft.into_reply(request.tools, known_ids(request.turns), was_told(request.turns));
@@ -341,12 +350,13 @@ impl Api {
         })
     }
 
-    fn sizes(&self, draft: &Draft) -> Sizes {
+    fn sizes(&self, draft: &Draft, cap: Option<u64>) -> Sizes {
         Sizes {
             tokens_in: draft.tokens_in,
             tokens_out: draft.tokens_out,
             max_tokens: self.access.parameters.max_tokens,
             default_max: (self.access.kind == ApiKind::Anthropic).then_some(anthropic::MAX_TOKENS),
+            cap,
             context_tokens: self.access.context_tokens,
         }
     }

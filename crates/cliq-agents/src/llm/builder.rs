@@ -49,6 +49,7 @@ impl<'a> Builder<'a> {
             may_call: false,
             schema: None,
             images: &[],
+            reply_cap: None,
         };
         let answer = self.model.request(&request, &mut self.display, &mut self.meter, &mut |_, _| {});
         let answer = answer.map_err(|failed| failed.message)?;

@@ -4,21 +4,16 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cliq_coder::tools::Workspace;
+use cliq_protocol::PhaseName;
 
 /// Maximum number of images of a task.
 const LIMIT: usize = 8;
 /// Maximum size of an image in bytes.
 const SIZE: u64 = 5 << 20;
-/// Media types by extension: those that all three APIs accept.
-const TYPES: [(&str, &str); 5] = [
-    ("png", "image/png"),
-    ("jpg", "image/jpeg"),
-    ("jpeg", "image/jpeg"),
-    ("webp", "image/webp"),
-    ("gif", "image/gif"),
-];
+/// Extensions of images in texts.
+const EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "webp", "gif"];
 
 /// Content of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +24,13 @@ pub(crate) struct Image {
     pub(crate) base64: String,
 }
 
+impl Image {
+    /// Size of the content in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.base64.trim_end_matches('=').len() * 3 / 4
+    }
+}
+
 /// Paths of images of the workspace that a text names, in their order.
 pub(crate) fn named(text: &str, workspace: &Utf8Path) -> Vec<String> {
     let is_end = |c: char| {
@@ -36,26 +38,80 @@ pub(crate) fn named(text: &str, workspace: &Utf8Path) -> Vec<String> {
     };
     let mut seen = BTreeSet::new();
     let words = text.split(is_end).map(|word| word.trim_end_matches(['.', ':', ';', '!', '?']));
-    let found = words.filter(|word| media_type(word).is_some() && !word.contains("://"));
+    let found = words.filter(|word| has_name_of_image(word) && !word.contains("://"));
     let found = found.filter(|word| seen.insert((*word).to_owned()));
-    found.filter(|word| load(word, workspace).is_some()).take(LIMIT).map(str::to_owned).collect()
+    found.filter(|word| read(word, workspace).is_ok()).take(LIMIT).map(str::to_owned).collect()
 }
 
-/// Loads images. Leaves out those that are gone or too large.
-pub(crate) fn load_all<'a>(paths: impl Iterator<Item = &'a String>, workspace: &Utf8Path) -> Vec<Image> {
-    paths.filter_map(|path| load(path, workspace)).collect()
+/// Images that a model has asked to see. Copies of them are kept: a conversation shows each as it was, also after it has changed.
+#[derive(Debug)]
+pub(crate) struct KeptImages {
+    workspace: Utf8PathBuf,
+    /// Directory of the copies.
+    dir: Utf8PathBuf,
+    /// Beginning of the paths of copies in conversations.
+    prefix: String,
 }
 
-fn load(path: &str, workspace: &Utf8Path) -> Option<Image> {
-    let media_type = media_type(path)?;
-    let file = Workspace::open(workspace, Vec::new()).ok()?.file(path)?;
-    let bytes = cliq_fs::read_limited(&file, SIZE).ok()?;
-    Some(Image { path: path.to_owned(), media_type, base64: STANDARD.encode(bytes) })
+impl KeptImages {
+    /// Images of a phase, with its directory for files.
+    pub(crate) fn new(workspace: &Utf8Path, files: &Utf8Path, phase: &PhaseName) -> Self {
+        // Hidden: others receive the files of the phase without it.
+        let dir = files.join(".images");
+        Self { workspace: workspace.to_owned(), dir, prefix: format!(".cliq/files/{phase}/.images/") }
+    }
+
+    /// Reads an image of the workspace, and keeps a copy, which the path of the result names.
+    ///
+    /// # Errors
+    /// Returns the reason for the model.
+    pub(crate) fn read(&self, path: &str) -> Result<Image, String> {
+        let image = read(path, &self.workspace)?;
+        let failed = |error: &dyn std::fmt::Display| format!("{path} cannot be kept: {error}");
+        std::fs::create_dir_all(&self.dir).map_err(|error| failed(&error))?;
+        let extension = image.media_type.trim_start_matches("image/");
+        let number = std::fs::read_dir(&self.dir).map_err(|error| failed(&error))?.count() + 1;
+        let name = format!("{number}.{extension}");
+        let bytes = STANDARD.decode(&image.base64).map_err(|error| failed(&error))?;
+        cliq_fs::write_atomic(&self.dir.join(&name), &bytes).map_err(|error| failed(&error))?;
+        Ok(Image { path: format!("{}{name}", self.prefix), ..image })
+    }
+
+    /// Loads the images of a conversation. Leaves out those that are gone or too large.
+    pub(crate) fn load_all(&self, paths: &[String]) -> Vec<Image> {
+        let load = |path: &String| match path.strip_prefix(&self.prefix) {
+            Some(name) => Some(Image { path: path.clone(), ..read(name, &self.dir).ok()? }),
+            None => read(path, &self.workspace).ok(),
+        };
+        paths.iter().filter_map(load).collect()
+    }
 }
 
-fn media_type(path: &str) -> Option<&'static str> {
-    let extension = Utf8Path::new(path).extension()?.to_ascii_lowercase();
-    TYPES.iter().find(|(known, _)| *known == extension).map(|(_, media_type)| *media_type)
+/// Reads an image of the workspace. Its content decides about the type: a server refuses a conversation with an image that is none.
+fn read(path: &str, workspace: &Utf8Path) -> Result<Image, String> {
+    let place = Workspace::open(workspace, Vec::new()).map_err(|error| error.to_string())?;
+    let file = place.file(path).ok_or_else(|| format!("there is no file {path} in the workspace"))?;
+    let bytes = cliq_fs::read_limited(&file, SIZE)
+        .map_err(|error| format!("{path} cannot be read, at most 5 MB: {}", error.source))?;
+    let media_type = media_type(&bytes)
+        .ok_or_else(|| format!("{path} is no image that can be shown: PNG, JPEG, GIF or WebP"))?;
+    Ok(Image { path: path.to_owned(), media_type, base64: STANDARD.encode(bytes) })
+}
+
+/// Media type by the first bytes: those that all APIs accept.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn has_name_of_image(path: &str) -> bool {
+    let extension = Utf8Path::new(path).extension().map(str::to_ascii_lowercase);
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
 }
 
 #[cfg(test)]
@@ -67,15 +123,30 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let workspace = Utf8Path::from_path(place.path()).expect("UTF-8");
         std::fs::create_dir(workspace.join("docs")).expect("made");
-        for name in ["docs/a.png", "b.JPG"] {
-            std::fs::write(workspace.join(name), [1, 2, 3]).expect("written");
+        for (name, start) in [("docs/a.png", &b"\x89PNG\r\n\x1a\n"[..]), ("b.JPG", b"\xff\xd8\xff")] {
+            std::fs::write(workspace.join(name), start).expect("written");
         }
-        let text = "As in ![the page](docs/a.png) and `b.JPG`, see docs/a.png, not gone.png, /etc/x.png, ../b.JPG or https://x.org/b.JPG.";
+        std::fs::write(workspace.join("text.png"), "no image").expect("written");
+        let text = "As in ![the page](docs/a.png) and `b.JPG`, see docs/a.png, not gone.png, text.png, /etc/x.png, ../b.JPG or https://x.org/b.JPG.";
         assert_eq!(named(text, workspace), ["docs/a.png", "b.JPG"]);
-        let images = load_all(["docs/a.png".to_owned()].iter(), workspace);
+        let kept = KeptImages::new(workspace, &workspace.join("files"), &"dev".parse().expect("a name"));
+        let images = kept.load_all(&["docs/a.png".to_owned()]);
         assert_eq!(
             images[0],
-            Image { path: "docs/a.png".into(), media_type: "image/png", base64: "AQID".into() }
+            Image { path: "docs/a.png".into(), media_type: "image/png", base64: "iVBORw0KGgo=".into() }
         );
+        assert_eq!(images[0].size(), 8);
+        let first = kept.read("docs/a.png").expect("an image");
+        std::fs::write(workspace.join("docs/a.png"), b"\xff\xd8\xff").expect("written");
+        let second = kept.read("docs/a.png").expect("an image");
+        assert_eq!(
+            (first.path.as_str(), second.path.as_str()),
+            (".cliq/files/dev/.images/1.png", ".cliq/files/dev/.images/2.jpeg")
+        );
+        let paths = [first.path.clone(), second.path.clone(), ".cliq/files/dev/.images/../a.png".to_owned()];
+        assert_eq!(kept.load_all(&paths), [first, second], "each as it was");
+        for (path, part) in [("text.png", "no image"), ("../b.JPG", "no file"), ("docs", "no file")] {
+            assert!(read(path, workspace).is_err_and(|why| why.contains(part)), "{path}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Activation of a model behind an API: the loop of turns and tool calls, recorded in a transcript.
 
 mod limits;
+mod own_tools;
 mod resume;
 mod servers;
 mod setup;
@@ -13,16 +14,17 @@ use cliq_coder::{Loop, Step, ToolHost};
 use cliq_fs::TranscriptFile;
 use cliq_protocol::{
     FailedCall, FailedCallKind, MCP_SEPARATOR, Origin, ReplyKind, ReplyUsage, Role, ToolCall, ToolResult,
-    TranscriptBody, shorten,
+    TranscriptBody,
 };
 use cliq_sdk::{LimitReached, Steering, Usage};
 
 use super::api::{Access, Api, ModelReply, ModelRequest, ReplySchema};
 use super::display::Display;
-use super::images::{self, Image};
+use super::images::{self, Image, KeptImages};
 use super::instructions::Instructions;
 use super::meter::Meter;
-use super::skills::{self, Skills};
+use super::people::People;
+use super::skills::Skills;
 use super::structure::Structure;
 use super::{Ended, prompt};
 use crate::AnyError;
@@ -49,11 +51,13 @@ pub(crate) struct ModelLoop<'a> {
     fallbacks: VecDeque<Access>,
     /// Process of the built-in tools.
     host: Option<ToolHost>,
+    people: People,
     /// Servers of further tools.
     servers: McpTools,
     /// Maximum size of a tool result in bytes.
     result_limit: usize,
     images: Vec<Image>,
+    kept_images: KeptImages,
     workspace: Utf8PathBuf,
     display: Display<'a>,
     meter: Meter<'a>,
@@ -154,6 +158,7 @@ impl ModelLoop<'_> {
             may_call: may_call && schema.is_none(),
             schema: schema.as_ref(),
             images: &self.images,
+            reply_cap: self.state.reply_cap(),
         };
         let transcript = &mut self.transcript;
         let mut failed_attempts = Vec::new();
@@ -226,6 +231,7 @@ impl ModelLoop<'_> {
                 && let Some(result) = self.own_result(first)
             {
                 self.record(&[TranscriptBody::ToolResult(result)])?;
+                self.people.call_ended(&first.id);
             } else {
                 self.run_together(now)?;
             }
@@ -273,53 +279,10 @@ impl ModelLoop<'_> {
             .map(|text| TranscriptBody::Notice { text: text.clone() })
             .collect()
     }
-
-    /// Result of a call that no other process is needed for; `None` if the host runs it.
-    fn own_result(&mut self, call: &ToolCall) -> Option<ToolResult> {
-        if let Some(text) = &call.invalid {
-            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let why = format!(
-                "this call of `{}` cannot be read, and was not run: {}. Call a tool with a JSON object of arguments. The tools are: {}",
-                shorten(&call.name, 60),
-                shorten(text, 300),
-                known.join(", ")
-            );
-            return Some(result(call, Err(why)));
-        }
-        if !self.tools.iter().any(|tool| tool.name == call.name) {
-            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let known = known.join(", ");
-            return Some(result(call, Err(format!("there is no tool `{}`; there are: {known}", call.name))));
-        }
-        if let Some(outcome) = self.servers.call(call, self.result_limit) {
-            return Some(result(call, outcome));
-        }
-        if call.name == skills::ACTIVATE {
-            let read = self.skills.activate(&call.arguments, &self.workspace, &self.files_dir);
-            return Some(result(call, read.map(|text| tools::cap(text, self.result_limit))));
-        }
-        if let Some(structure) =
-            self.structure.as_ref().filter(|structure| structure.tool().name == call.name)
-        {
-            let taken = structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned());
-            return Some(result(call, taken));
-        }
-        let arguments = || serde_json::Value::Object(call.arguments.clone());
-        let (message, said) = match call.name.as_str() {
-            "report_progress" => (tools::progress_message(&arguments()), "reported"),
-            "todo" => (tools::todo_message(&arguments()), "noted"),
-            _ => return None,
-        };
-        if let Ok((message, _)) = &message {
-            self.display.act(message);
-        }
-        Some(result(call, message.map(|(_, note)| format!("{said}{note}"))))
-    }
 }
 
 fn result(call: &ToolCall, outcome: Result<String, String>) -> ToolResult {
-    let is_error = outcome.is_err();
-    ToolResult { id: call.id.clone(), is_error, text: outcome.unwrap_or_else(|text| text), duration_ms: None }
+    ToolResult::new(call.id.clone(), outcome)
 }
 
 /// Describes a reply that cannot be used as it is, for people.
@@ -372,7 +335,7 @@ fn guidance(messages: &[cliq_sdk::SteeringMessage]) -> TranscriptBody {
 
 /// Call for people: the tool, and its most telling argument.
 fn summary(call: &ToolCall) -> String {
-    let telling = ["path", "command", "pattern", "message"];
+    let telling = ["path", "command", "pattern", "message", "url", "question"];
     let argument = telling.iter().find_map(|name| call.arguments.get(*name)?.as_str());
     let argument = argument.and_then(|text| text.lines().next()).unwrap_or_default();
     format!("{} {argument}", call.name).trim_end().to_owned()

@@ -1,5 +1,6 @@
 //! Parser for model replies: data, text, and the verdict at a gate. Pure.
 
+use cliq_protocol::shorten;
 use cliq_sdk::{Object, Outcome, PhaseName, Verdict};
 use serde_json::Value;
 
@@ -78,7 +79,13 @@ impl Reply {
             (None, true) => Value::Object(data.clone()),
             (None, false) => return Ok(None),
         };
-        Verdict::from_value(value).map(Some).map_err(|error| error.to_string())
+        let target = value.get("target").and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+        let verdict = Verdict::from_value(value).map_err(|error| error.to_string())?;
+        if verdict.outcome == Outcome::Pass && !target.is_empty() {
+            // Which of the two was meant is not clear.
+            return Err(format!("it is a PASS with the target `{}`: a PASS has none", shorten(&target, 80)));
+        }
+        Ok(Some(verdict))
     }
 
     fn verdict_in_text(&self) -> Option<Verdict> {

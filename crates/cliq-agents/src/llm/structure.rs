@@ -159,6 +159,11 @@ fn verdict(object: &Object, targets: &[PhaseName]) -> Result<Verdict, String> {
         (findings, reason) => format!("{reason}\n\n{findings}"),
     };
     match text("outcome") {
+        // Which of the two was meant is not clear.
+        "PASS" if !text("target").is_empty() => Err(format!(
+            "its `outcome` is PASS, and its `target` is `{}`: a PASS has no target, and work is sent back by ROUTE",
+            shorten(text("target"), 80)
+        )),
         "PASS" => Ok(Verdict::pass(reason)),
         "ESCALATE" => Ok(Verdict::escalate(reason)),
         "ROUTE" => {
@@ -212,6 +217,7 @@ mod tests {
             json!({"outcome": ["PASS"]}),
             json!({"outcome": "ROUTE", "target": "other"}),
             json!({"outcome": "ROUTE"}),
+            json!({"outcome": "PASS", "target": "dev"}),
         ] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }

@@ -18,6 +18,12 @@ const HIGH: u64 = 90;
 const LOW: u64 = 55;
 /// Maximum number of refusals of earlier thoughts.
 const MAX_STALE_THINKING: u32 = 5;
+/// Maximum number of tokens of a reply that needs no cap: that which is requested from APIs that need one.
+const USUAL_REPLY: u64 = 32_000;
+/// Number of tokens that a reply may have in any case: fewer hold no answer.
+const SHORTEST_REPLY: u64 = 256;
+/// Number of tokens of the context that are left free.
+const CONTEXT_MARGIN: u64 = 256;
 /// Start of the text in place of an old result.
 const PLACEHOLDER: &str = "[result removed to save space";
 
@@ -35,6 +41,18 @@ impl Loop {
     /// Number of bytes of a request beside the conversation.
     fn fixed_bytes(&self) -> usize {
         self.limits.fixed_bytes + self.system.as_ref().map_or(0, String::len)
+    }
+
+    /// Maximum number of tokens of the next reply: what budget and context leave. `None` if that is more than a reply usually has.
+    #[must_use]
+    pub fn reply_cap(&self) -> Option<u64> {
+        let input = self.estimate();
+        // Estimates of the input are not exact.
+        let context = self.limits.knows_context.then(|| {
+            self.context_tokens.saturating_sub(input.saturating_add(input / 8)).saturating_sub(CONTEXT_MARGIN)
+        });
+        let left = self.limits.left_for_reply(&self.spent, input).into_iter().chain(context).min()?;
+        (left < USUAL_REPLY).then(|| left.max(SHORTEST_REPLY))
     }
 
     #[expect(

@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn result(id: u32, text: &str) -> ToolResult {
-        ToolResult { id: id.to_string(), is_error: true, text: text.into(), duration_ms: None }
+        ToolResult::new(id.to_string(), Err(text.into()))
     }
 
     /// Number of the reply that is noticed.

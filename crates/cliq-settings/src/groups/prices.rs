@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_protocol::Price;
+use cliq_protocol::{Price, Prices};
 
 use super::group;
 use crate::layers::Settings;
@@ -20,21 +20,144 @@ group! {
     }
 }
 
+/// Date of the built-in prices.
+pub const PRICES_DATE: &str = "2026-11-27";
+
+/// Built-in prices by model: input, output, and input from a cache, as the vendors publish them for usual requests.
+const BUILT_IN: &[(&str, f64, f64, Option<f64>)] = &[
+    ("claude-fable-5", 10.0, 50.0, Some(1.0)),
+    ("claude-fable-5-1", 10.0, 50.0, Some(0.25)),
+    ("claude-haiku-4-5", 1.0, 5.0, Some(0.1)),
+    ("claude-haiku-5-5", 0.1, 0.5, Some(0.01)),
+    ("claude-opus-4-5", 5.0, 25.0, Some(0.5)),
+    ("claude-opus-4-6", 5.0, 25.0, Some(0.5)),
+    ("claude-opus-4-7", 5.0, 25.0, Some(0.5)),
+    ("claude-opus-4-8", 5.0, 25.0, Some(0.5)),
+    ("claude-opus-5", 5.0, 25.0, Some(0.5)),
+    ("claude-opus-5-5", 4.0, 20.0, Some(0.2)),
+    ("claude-sonnet-4-5", 3.0, 15.0, Some(0.3)),
+    ("claude-sonnet-4-6", 3.0, 15.0, Some(0.3)),
+    ("claude-sonnet-5", 2.0, 10.0, Some(0.2)),
+    ("claude-sonnet-5-5", 2.0, 10.0, Some(0.1)),
+    ("gemini-2.5-flash", 0.3, 2.5, Some(0.03)),
+    ("gemini-2.5-flash-lite", 0.1, 0.4, Some(0.01)),
+    ("gemini-2.5-pro", 1.25, 10.0, Some(0.125)),
+    ("gemini-3-flash-preview", 0.5, 3.0, Some(0.05)),
+    ("gemini-3.1-flash-lite", 0.25, 1.5, Some(0.025)),
+    ("gemini-3.1-pro-preview", 2.0, 12.0, Some(0.2)),
+    ("gemini-3.1-pro-preview-customtools", 2.0, 12.0, Some(0.2)),
+    ("gemini-3.5-flash", 1.5, 9.0, Some(0.15)),
+    ("gemini-3.5-flash-lite", 0.3, 2.5, Some(0.03)),
+    ("gemini-3.6-flash", 0.75, 3.75, Some(0.075)),
+    ("gemini-3.7-flash", 0.75, 3.75, Some(0.075)),
+    ("gemini-3.8-flash", 0.75, 3.75, Some(0.075)),
+    ("gpt-4.1", 2.0, 8.0, Some(0.5)),
+    ("gpt-4.1-mini", 0.4, 1.6, Some(0.1)),
+    ("gpt-5", 1.25, 10.0, Some(0.125)),
+    ("gpt-5-mini", 0.25, 2.0, Some(0.025)),
+    ("gpt-5-nano", 0.05, 0.4, Some(0.005)),
+    ("gpt-5-pro", 15.0, 120.0, None),
+    ("gpt-5.1", 1.25, 10.0, Some(0.125)),
+    ("gpt-5.2", 1.75, 14.0, Some(0.175)),
+    ("gpt-5.3-codex", 1.75, 14.0, Some(0.175)),
+    ("gpt-5.4", 2.5, 15.0, Some(0.25)),
+    ("gpt-5.4-mini", 0.75, 4.5, Some(0.075)),
+    ("gpt-5.4-nano", 0.2, 1.25, Some(0.02)),
+    ("gpt-5.4-pro", 30.0, 180.0, None),
+    ("gpt-5.5", 5.0, 30.0, Some(0.5)),
+    ("gpt-5.5-pro", 30.0, 180.0, None),
+    ("gpt-5.6", 4.0, 20.0, Some(0.4)),
+    ("gpt-5.6-luna", 0.2, 1.2, Some(0.02)),
+    ("gpt-5.6-sol", 4.0, 20.0, Some(0.4)),
+    ("gpt-5.6-terra", 2.0, 12.0, Some(0.2)),
+    ("gpt-6-astra", 10.0, 50.0, Some(1.0)),
+    ("gpt-6-luna", 0.1, 0.5, Some(0.01)),
+    ("gpt-6-sol", 2.0, 10.0, Some(0.2)),
+    ("gpt-6.1-sol", 2.0, 10.0, Some(0.1)),
+    ("gpt-6.1-terra", 1.0, 5.0, Some(0.05)),
+];
+
+/// Source of the price of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceSource {
+    /// The built-in list, of [`PRICES_DATE`].
+    BuiltIn,
+    /// The settings, at least in part.
+    Settings,
+}
+
 impl PriceSettings {
-    /// Returns the prices of all models that have one, by model.
+    /// Returns the prices of all models that have one: the built-in ones, and over them those of the settings.
     #[must_use]
-    pub fn all(settings: &Settings) -> BTreeMap<String, Price> {
-        let price = |model: String| Some((Self::read(settings, &model).price()?, model));
-        names(settings, Self::KEYS)
-            .into_iter()
-            .filter_map(price)
-            .map(|(price, model)| (model, price))
-            .collect()
+    pub fn all(settings: &Settings) -> Prices {
+        let mut prices = Prices::default();
+        for (model, price, _) in Self::list(settings) {
+            prices.insert(model, price);
+        }
+        prices
     }
 
-    /// Returns the price, or `None` if a part that it must have is not set.
+    /// Returns the prices of all models, in the order of their names, each with its source.
     #[must_use]
-    pub fn price(&self) -> Option<Price> {
-        Some(Price { input: self.input?, output: self.output?, cached: self.cached })
+    pub fn list(settings: &Settings) -> Vec<(String, Price, PriceSource)> {
+        let built_in = built_in();
+        let mut all: BTreeMap<String, (Price, PriceSource)> = built_in
+            .iter()
+            .map(|(model, price)| (model.to_owned(), (*price, PriceSource::BuiltIn)))
+            .collect();
+        for model in names(settings, Self::KEYS) {
+            let own = Self::read(settings, &model);
+            if let Some(price) = own.over(built_in.get(&model)) {
+                all.insert(model, (price, PriceSource::Settings));
+            }
+        }
+        all.into_iter().map(|(model, (price, source))| (model, price, source)).collect()
+    }
+
+    /// Returns the price over another one of the same model, or `None` if a part that it must have is in neither.
+    fn over(&self, known: Option<&Price>) -> Option<Price> {
+        Some(Price {
+            input: self.input.or(known.map(|price| price.input))?,
+            output: self.output.or(known.map(|price| price.output))?,
+            // A price of input that the settings change changes that of cached input too.
+            cached: self.cached.or(known.filter(|_| self.input.is_none()).and_then(|price| price.cached)),
+        })
+    }
+}
+
+fn built_in() -> Prices {
+    let mut prices = Prices::default();
+    for &(model, input, output, cached) in BUILT_IN {
+        prices.insert(model, Price { input, output, cached });
+    }
+    prices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_go_over_built_in_prices_part_by_part() {
+        let known = Price { input: 2.0, output: 10.0, cached: Some(0.1) };
+        let own = |input, output, cached| PriceSettings { input, output, cached };
+        assert_eq!(own(None, None, None).over(None), None);
+        assert_eq!(own(Some(1.0), None, None).over(None), None);
+        assert_eq!(own(None, Some(8.0), None).over(Some(&known)), Some(Price { output: 8.0, ..known }));
+        assert_eq!(
+            own(Some(1.0), None, None).over(Some(&known)),
+            Some(Price { input: 1.0, cached: None, ..known })
+        );
+    }
+
+    #[test]
+    fn built_in_prices_are_plausible_and_in_order() {
+        for window in BUILT_IN.windows(2) {
+            assert!(window[0].0 < window[1].0, "{} and {}", window[0].0, window[1].0);
+        }
+        for &(model, input, output, cached) in BUILT_IN {
+            assert!(input > 0.0 && output > input && cached.is_none_or(|cached| cached < input), "{model}");
+        }
+        assert_eq!(built_in().get("claude-sonnet-5-5").map(|price| price.output), Some(10.0));
     }
 }

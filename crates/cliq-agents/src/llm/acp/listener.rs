@@ -13,11 +13,10 @@ use cliq_protocol::{PermissionDecision, PermissionRecord, ToolKind, ToolResult, 
 use cliq_sdk::{SteeringMessage, Usage};
 
 use super::launch::Launch;
-use super::people::{Decided, People};
 use super::place::place;
 use super::policy::{Verdict, choose, verdict};
-use super::request::Request;
 use crate::llm::cli::Desk;
+use crate::llm::people::{Decided, People, Request};
 use crate::llm::thoughts;
 
 /// Bytes per token, for agents that report their usage at the end of a turn or never.
@@ -214,12 +213,8 @@ impl<'d, 'a> Listener<'d, 'a> {
             let text = shorten(&result_text(call), LONGEST_RESULT).into_owned();
             self.read += text.len() as u64;
             let is_error = call.status == ToolCallStatus::Failed;
-            self.record(TranscriptBody::ToolResult(ToolResult {
-                id: id.clone(),
-                is_error,
-                text,
-                duration_ms: None,
-            }));
+            let result = ToolResult { is_error, ..ToolResult::new(id.clone(), Ok(text)) };
+            self.record(TranscriptBody::ToolResult(result));
         }
         self.calls.insert(id, state);
     }
@@ -384,7 +379,7 @@ fn title(call: &ToolCall) -> String {
 }
 
 /// Text of the result of a call: its content, else its raw output.
-pub(super) fn result_text(call: &ToolCall) -> String {
+pub(in crate::llm) fn result_text(call: &ToolCall) -> String {
     let mut text = String::new();
     for part in &call.content {
         let piece = match part {

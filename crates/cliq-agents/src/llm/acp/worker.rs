@@ -13,10 +13,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::launch::Launch;
 use super::listener::{Listener, Said};
-use super::people::{People, TurnEnd};
 use super::termination::Termination;
 use crate::AnyError;
 use crate::llm::meter::line;
+use crate::llm::people::{People, TurnEnd};
 use crate::llm::presets::{AfterRefusal, ResumeFitness};
 use crate::llm::program::{Begun, begin};
 use crate::llm::prompt::Scope;

@@ -23,8 +23,11 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             Turn::Assistant(reply) => ("assistant", assistant(reply)),
             Turn::Results(results) => {
                 let result = |result: &cliq_protocol::ToolResult| {
-                    let mut block =
-                        json!({"type": "tool_result", "tool_use_id": result.id, "content": result.text});
+                    let mut block = json!({"type": "tool_result", "tool_use_id": result.id});
+                    block["content"] = match result.images.is_empty() {
+                        true => result.text.as_str().into(),
+                        false => user(&result.text, &result.images, request.images).into(),
+                    };
                     if result.is_error {
                         block["is_error"] = true.into();
                     }
@@ -51,7 +54,7 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
         headers.push(("x-api-key", key.reveal().to_owned()));
     }
     let parameters = &access.parameters;
-    let max_tokens = parameters.max_tokens.unwrap_or(MAX_TOKENS);
+    let max_tokens = request.max_tokens(parameters.max_tokens.or(Some(MAX_TOKENS)));
     let mut body = json!({"model": access.model, "max_tokens": max_tokens, "stream": true});
     if let Some(system) = request.system {
         body["system"] = system.into();

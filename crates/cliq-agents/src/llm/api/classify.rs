@@ -103,6 +103,8 @@ pub(super) struct Sizes {
     pub(super) max_tokens: Option<u64>,
     /// Maximum that is requested without the setting.
     pub(super) default_max: Option<u64>,
+    /// Maximum that budget and context left.
+    pub(super) cap: Option<u64>,
     pub(super) context_tokens: u64,
 }
 
@@ -144,10 +146,15 @@ fn refused(agent: &str, why: &str) -> (ReplyKind, Option<String>) {
 
 /// Names the limit that a reply has reached: its own, that of the context, or one of the server.
 fn length(agent: &str, sizes: &Sizes) -> String {
-    let Sizes { tokens_in, tokens_out, max_tokens, default_max, context_tokens } = *sizes;
+    let Sizes { tokens_in, tokens_out, max_tokens, default_max, cap, context_tokens } = *sizes;
     let setting = format!("`agents.{agent}.max_tokens`");
     // Servers count a few tokens more or less.
     let has_reached = |count: u64, limit: u64| count.saturating_add(limit / 50) >= limit;
+    if let Some(cap) = cap.filter(|cap| tokens_out.is_none_or(|out| has_reached(out, *cap))) {
+        return format!(
+            "budget and context left {cap} tokens for it; a larger budget, or a larger `agents.{agent}.context_tokens`, gives more"
+        );
+    }
     let Some(out) = tokens_out else {
         return match (max_tokens, default_max) {
             (Some(max), _) => format!("its limit is {max} tokens; raise {setting}"),
@@ -273,6 +280,7 @@ mod tests {
             tokens_out,
             max_tokens,
             default_max,
+            cap: None,
             context_tokens: 8_192,
         };
         let of = |end: End, sizes: Sizes| {
@@ -280,6 +288,9 @@ mod tests {
         };
         let own = of(End::Length, sizes(Some(100), Some(60), Some(60), None));
         assert!(own.contains("60 of 60 tokens; raise `agents.openai-api.max_tokens`"), "{own}");
+        let capped =
+            of(End::Length, Sizes { cap: Some(300), ..sizes(Some(100), Some(300), Some(900), None) });
+        assert!(capped.contains("budget and context left 300 tokens"), "{capped}");
         let default = of(End::Length, sizes(Some(100), Some(8_000), None, Some(8_000)));
         assert!(default.contains("8000 of 8000 tokens; set `agents.openai-api.max_tokens`"), "{default}");
         let full = of(End::Length, sizes(Some(8_000), Some(190), None, None));

@@ -26,7 +26,11 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
                     let key = if result.is_error { "error" } else { "result" };
                     json!({"functionResponse": {"id": result.id, "name": name, "response": {key: result.text}}})
                 };
-                ("user", results.iter().map(response).collect())
+                let pictures = results
+                    .iter()
+                    .filter(|result| !result.images.is_empty())
+                    .flat_map(|result| pictures(&result.images, request.images));
+                ("user", results.iter().map(response).chain(pictures).collect())
             }
         };
         if parts.is_empty() {
@@ -69,7 +73,7 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
 
 fn config(access: &Access, request: &ModelRequest<'_>) -> Value {
     let (parameters, mut config) = (&access.parameters, json!({}));
-    if let Some(max) = parameters.max_tokens {
+    if let Some(max) = request.max_tokens(parameters.max_tokens) {
         config["maxOutputTokens"] = max.into();
     }
     if let Some(temperature) = parameters.temperature {
@@ -92,9 +96,13 @@ fn config(access: &Access, request: &ModelRequest<'_>) -> Value {
 }
 
 fn user(text: &str, names: &[String], images: &[Image]) -> Vec<Value> {
-    let of_turn = images.iter().filter(|image| names.contains(&image.path));
+    [json!({"text": text})].into_iter().chain(pictures(names, images)).collect()
+}
+
+/// Images of these names.
+fn pictures<'a>(names: &'a [String], images: &'a [Image]) -> impl Iterator<Item = Value> + 'a {
     let picture = |image: &Image| json!({"inlineData": {"mimeType": image.media_type, "data": image.base64}});
-    [json!({"text": text})].into_iter().chain(of_turn.map(picture)).collect()
+    images.iter().filter(|image| names.contains(&image.path)).map(picture)
 }
 
 /// Returns a signature of this API. Data of a model behind another API are left out.

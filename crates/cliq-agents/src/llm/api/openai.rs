@@ -19,10 +19,19 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
             Turn::User { text, images } => add(&mut messages, user(text, images, request.images)),
             Turn::Assistant(reply) if reply.text.trim().is_empty() && reply.calls.is_empty() => {}
             Turn::Assistant(reply) => add(&mut messages, assistant(reply)),
-            Turn::Results(results) => messages.extend(results.iter().map(|result| {
-                let prefix = if result.is_error { "Error: " } else { "" };
-                json!({"role": "tool", "tool_call_id": result.id, "content": format!("{prefix}{}", result.text)})
-            })),
+            Turn::Results(results) => {
+                messages.extend(results.iter().map(|result| {
+                    let prefix = if result.is_error { "Error: " } else { "" };
+                    json!({"role": "tool", "tool_call_id": result.id, "content": format!("{prefix}{}", result.text)})
+                }));
+                // A result is a text in this API: images follow in a message.
+                let images: Vec<String> =
+                    results.iter().flat_map(|result| result.images.iter().cloned()).collect();
+                if !images.is_empty() {
+                    let text = format!("The images of the results: {}", images.join(", "));
+                    add(&mut messages, user(&text, &images, request.images));
+                }
+            }
         }
     }
     let mut body = json!({"model": access.model, "stream": true, "stream_options": {"include_usage": true}});
@@ -53,7 +62,7 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
     if access.is_at_vendor {
         add_cache_fields(access, &mut body);
     }
-    if let Some(max) = parameters.max_tokens {
+    if let Some(max) = request.max_tokens(parameters.max_tokens) {
         body["max_completion_tokens"] = max.into();
         // Other servers may know the older name only.
         if !access.is_at_vendor {

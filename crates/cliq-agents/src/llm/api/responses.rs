@@ -20,7 +20,9 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
         match turn {
             Turn::User { text, images } => input.push(user(text, images, request.images)),
             Turn::Assistant(reply) => input.extend(items(reply)),
-            Turn::Results(results) => input.extend(results.iter().map(result)),
+            Turn::Results(results) => {
+                input.extend(results.iter().map(|given| result(given, request.images)));
+            }
         }
     }
     let mut body = json!({
@@ -46,7 +48,7 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
         body["text"] = json!({"format": {"type": "json_schema", "name": schema.name, "schema": schema.schema, "strict": schema.is_strict}});
     }
     let parameters = &access.parameters;
-    if let Some(max) = parameters.max_tokens {
+    if let Some(max) = request.max_tokens(parameters.max_tokens) {
         body["max_output_tokens"] = max.into();
     }
     if let Some(temperature) = parameters.temperature {
@@ -66,19 +68,27 @@ pub(super) fn call(access: &Access, request: &ModelRequest<'_>) -> Call {
 }
 
 fn user(text: &str, names: &[String], images: &[Image]) -> Value {
+    json!({"type": "message", "role": "user", "content": content(text, names, images)})
+}
+
+/// Text with the images of these names.
+fn content(text: &str, names: &[String], images: &[Image]) -> Value {
     let of_turn = images.iter().filter(|image| names.contains(&image.path));
     let picture = |image: &Image| {
         let url = format!("data:{};base64,{}", image.media_type, image.base64);
         json!({"type": "input_image", "image_url": url})
     };
-    let parts: Vec<Value> =
-        [json!({"type": "input_text", "text": text})].into_iter().chain(of_turn.map(picture)).collect();
-    json!({"type": "message", "role": "user", "content": parts})
+    [json!({"type": "input_text", "text": text})].into_iter().chain(of_turn.map(picture)).collect()
 }
 
-fn result(result: &ToolResult) -> Value {
+fn result(result: &ToolResult, images: &[Image]) -> Value {
     let prefix = if result.is_error { "Error: " } else { "" };
-    json!({"type": "function_call_output", "call_id": result.id, "output": format!("{prefix}{}", result.text)})
+    let text = format!("{prefix}{}", result.text);
+    let output = match result.images.is_empty() {
+        true => text.into(),
+        false => content(&text, &result.images, images),
+    };
+    json!({"type": "function_call_output", "call_id": result.id, "output": output})
 }
 
 /// Items of a reply in the order in which the model made them: the API refuses a thought that what followed it does not follow.

@@ -16,8 +16,7 @@ fn turns() -> Vec<Turn> {
         text: text.into(),
         images: images.iter().map(|path| (*path).to_owned()).collect(),
     };
-    let result =
-        |id: &str, is_error| ToolResult { id: id.into(), is_error, text: "text".into(), duration_ms: None };
+    let result = |id: &str, is_error| ToolResult { is_error, ..ToolResult::new(id, Ok("text".into())) };
     let thought = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
     vec![
         user("The task.", &["a.png"]),
@@ -61,6 +60,7 @@ fn requests_are_pinned() {
                 may_call,
                 schema: None,
                 images: &images,
+                reply_cap: None,
             };
             api.call(&request).body
         });
@@ -200,8 +200,15 @@ fn messages_of_one_role_are_merged() {
     let user = |text: &str| Turn::User { text: text.into(), images: Vec::new() };
     let assistant = |text: &str| Turn::Assistant(Reply { text: text.into(), ..Reply::default() });
     let turns = [user("a"), user("b"), assistant(""), user("c"), assistant("d"), assistant("e"), user("f")];
-    let request =
-        ModelRequest { system: None, turns: &turns, tools: &[], may_call: false, schema: None, images: &[] };
+    let request = ModelRequest {
+        system: None,
+        turns: &turns,
+        tools: &[],
+        may_call: false,
+        schema: None,
+        images: &[],
+        reply_cap: None,
+    };
     for (kind, list) in
         [(ApiKind::OpenAi, "messages"), (ApiKind::Anthropic, "messages"), (ApiKind::Gemini, "contents")]
     {
@@ -265,6 +272,7 @@ fn thoughts_of_another_api_are_left_out() {
             may_call: false,
             schema: None,
             images: &[],
+            reply_cap: None,
         };
         let body = api(kind).call(&request).body.to_string();
         for name in ["of-messages", "of-responses", "of-gemini"] {

@@ -171,7 +171,7 @@ fn result(id: Option<String>, content: &Value, is_error: bool) -> Event {
     };
     let id = id.unwrap_or_default();
     let text = shorten(&text, LONGEST_RESULT).into_owned();
-    Event::Record(TranscriptBody::ToolResult(ToolResult { id, is_error, text, duration_ms: None }))
+    Event::Record(TranscriptBody::ToolResult(ToolResult { is_error, ..ToolResult::new(id, Ok(text)) }))
 }
 
 /// Returns the most informative argument of a tool call, for people.

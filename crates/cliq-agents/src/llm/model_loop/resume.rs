@@ -227,10 +227,10 @@ impl ModelLoop<'_> {
     }
 
     /// Results of calls that were under way when their process ended.
+    /// A question to a person is asked again instead: its outcome is recorded.
     fn interrupted_calls(&self) -> Vec<TranscriptBody> {
-        let interrupted = self.state.open_calls().iter().map(|call| {
-            let (id, text) = (call.id.clone(), INTERRUPTED.to_owned());
-            TranscriptBody::ToolResult(ToolResult { id, is_error: true, text, duration_ms: None })
+        let interrupted = self.state.open_calls().iter().filter(|call| !self.is_question(call)).map(|call| {
+            TranscriptBody::ToolResult(ToolResult::new(call.id.clone(), Err(INTERRUPTED.to_owned())))
         });
         interrupted.collect()
     }
@@ -318,7 +318,10 @@ impl ModelLoop<'_> {
         turns
             .filter_map(|turn| match turn {
                 cliq_coder::Turn::User { images, .. } => Some(images.clone()),
-                _ => None,
+                cliq_coder::Turn::Results(results) => {
+                    Some(results.iter().flat_map(|result| result.images.iter().cloned()).collect())
+                }
+                cliq_coder::Turn::Assistant(_) => None,
             })
             .flatten()
             .collect()

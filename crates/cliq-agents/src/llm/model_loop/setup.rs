@@ -4,16 +4,19 @@ use camino::Utf8PathBuf;
 use cliq_coder::tools::{self, RESULT_LIMIT};
 use cliq_coder::{HostCommand, Limits, ToolHost};
 use cliq_protocol::{AgentTools, Budget};
+use cliq_sandbox::Wrapper;
 use cliq_sdk::{PhaseContext, SteeringMessage};
 use cliq_settings::{EnforcementSettings, Environment, MissingSandbox, PriceSettings, Settings};
 
+use super::ModelLoop;
 use super::servers::McpTools;
-use super::{ModelLoop, images};
 use crate::llm::api::{Access, Api};
 use crate::llm::catalog::ModelAgent;
 use crate::llm::display::Display;
+use crate::llm::images::KeptImages;
 use crate::llm::instructions::Instructions;
 use crate::llm::meter::Meter;
+use crate::llm::people::People;
 use crate::llm::prompt::{self, Scope};
 use crate::llm::skills::Skills;
 use crate::llm::structure::Structure;
@@ -59,9 +62,19 @@ impl<'a> ModelLoop<'a> {
     ) -> Result<Self, AnyError> {
         let Opened { agent, access, selection, structure, skills, instructions, fallbacks } = opened;
         let mut specs = tools::specs(&selection);
-        if !knows_patches(&access.model) {
-            specs.retain(|tool| tool.name != tools::APPLY_PATCH);
-        }
+        let own = agent.settings(settings);
+        let sees_images = own.images.unwrap_or_else(|| agent.is_at_its_vendor(&access));
+        let secrets = access.key.iter().map(|key| key.reveal().to_owned()).collect();
+        let people = People::open(ctx, settings, environment, secrets)?;
+        let wrapper = crate::wrapper(environment)?;
+        let has_network = cfg!(feature = "connectors") && wrapper.as_ref().is_some_and(Wrapper::has_network);
+        specs.retain(|tool| match tool.name.as_str() {
+            tools::APPLY_PATCH => knows_patches(&access.model),
+            tools::READ_IMAGE => sees_images,
+            tools::FETCH_PAGE => has_network,
+            tools::ASK_PERSON => people.can_be_asked(),
+            _ => true,
+        });
         let has_built_in = !specs.is_empty();
         let answer_tool = structure.as_ref().filter(|_| has_built_in).map(Structure::tool);
         let answer_name = answer_tool.as_ref().map(|tool| match tool.name.as_str() {
@@ -72,7 +85,6 @@ impl<'a> ModelLoop<'a> {
         specs.extend(answer_tool);
         let mut servers = McpTools::connect(&selection, settings, environment, ctx)?;
         specs.extend(servers.specs()?);
-        let own = agent.settings(settings);
         let context = agent.context_tokens(settings, &access);
         let descriptions: usize = specs
             .iter()
@@ -84,15 +96,16 @@ impl<'a> ModelLoop<'a> {
                 .and_then(|turns| u32::try_from(turns).ok())
                 .unwrap_or(Limits::default().max_turns),
             context_tokens: context,
+            knows_context: own.context_tokens.is_some() || access.is_at_vendor,
             reply_tokens: access.parameters.max_tokens.unwrap_or(16_000).min(context / 4),
             fixed_bytes: descriptions,
             budget: ctx.dispatch().budget,
-            price: PriceSettings::read(settings, &access.model).price(),
+            price: PriceSettings::all(settings).get(&access.model).copied(),
             has_tools: !specs.is_empty(),
             answer_tool: answer_name,
         };
-        let host = if !has_built_in { None } else { Some(host(&selection, settings, environment, ctx)?) };
-        let sees_images = own.images.unwrap_or_else(|| agent.is_at_its_vendor(&access));
+        let host =
+            if !has_built_in { None } else { Some(host(&selection, wrapper, settings, environment, ctx)?) };
         let display = Display::new(ctx.reporter());
         let meter = Meter::new(ctx.reporter());
         let mut this = Self {
@@ -109,12 +122,14 @@ impl<'a> ModelLoop<'a> {
             asks_again: false,
             fallbacks: fallbacks.into(),
             host,
+            people,
             servers,
             // Three bytes make a token, roughly: a result has at most a tenth of the context.
             result_limit: usize::try_from(context * 3 / 10)
                 .unwrap_or(RESULT_LIMIT)
                 .clamp(2_000, RESULT_LIMIT),
             images: Vec::new(),
+            kept_images: KeptImages::new(ctx.workspace(), ctx.files_dir(), &ctx.phase().name),
             workspace: ctx.workspace().to_owned(),
             display,
             meter,
@@ -125,7 +140,8 @@ impl<'a> ModelLoop<'a> {
             host.start();
         }
         this.begin(limits, ctx, prompt, sees_images)?;
-        this.images = images::load_all(this.named_images().iter(), &this.workspace);
+        this.people.withdraw_but(&this.open_questions())?;
+        this.images = this.kept_images.load_all(&this.named_images());
         Ok(this)
     }
 }
@@ -133,6 +149,7 @@ impl<'a> ModelLoop<'a> {
 /// Command of the process that tools run in.
 fn host(
     selection: &AgentTools,
+    wrapper: Option<Wrapper>,
     settings: &Settings,
     environment: &Environment,
     ctx: &PhaseContext,
@@ -141,7 +158,7 @@ fn host(
     let serve = |program: Utf8PathBuf| {
         [program.into_string(), SERVE_TOOLS.to_owned(), workspace.to_string(), ctx.files_dir().to_string()]
     };
-    let command = match crate::wrapper(environment)? {
+    let command = match wrapper {
         Some(wrapper) => {
             let wrapper = wrapper.showing_its_program();
             let program = wrapper.program().to_owned();

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use cliq_acp::client::QuestionRequest;
 use cliq_acp::schema::ToolCall;
+#[cfg(feature = "http")]
+use cliq_protocol::AskAnswer;
 use cliq_protocol::{Form, Object, ReviewSubject, ToolKind, shorten};
 use serde_json::{Map, Value, json};
 
-use super::listener::result_text;
+use crate::llm::acp::result_text;
 use crate::llm::prompt::digest;
 
 /// Maximum size of the details of a call in bytes.
@@ -17,16 +19,16 @@ const QUESTION: usize = 8 << 10;
 
 /// Request of an agent, as a person sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Request {
-    pub(super) subject: ReviewSubject,
+pub(in crate::llm) struct Request {
+    pub(in crate::llm) subject: ReviewSubject,
     pub(super) form: Form,
     /// Digest of what is asked. Ids are not part of it: a process that continues asks with another one.
-    pub(super) digest: String,
+    pub(in crate::llm) digest: String,
 }
 
 impl Request {
     /// Makes the request for a call.
-    pub(super) fn permission(
+    pub(in crate::llm) fn permission(
         agent: &str,
         call: &ToolCall,
         title: &str,
@@ -73,12 +75,64 @@ impl Request {
 
     /// Makes the request for a question, with the property of the answer for each field of the form. `None` if a person cannot fill in its
     /// form here.
-    pub(super) fn question(agent: &str, question: &QuestionRequest) -> Option<(Self, Vec<(String, String)>)> {
+    pub(in crate::llm) fn question(
+        agent: &str,
+        question: &QuestionRequest,
+    ) -> Option<(Self, Vec<(String, String)>)> {
         let (form, names) = form(&question.schema)?;
         let key = json!(["question", question.message, question.schema]).to_string();
         let text = shorten(question.message.trim(), QUESTION).into_owned();
         let subject = ReviewSubject::Question { agent: agent.to_owned(), text };
         Some((Self { subject, form, digest: digest(&key) }, names))
+    }
+}
+
+/// Field of the form for a question of a model with tools.
+#[cfg(feature = "http")]
+const ANSWER: &str = "answer";
+
+#[cfg(feature = "http")]
+impl Request {
+    /// Makes the request for a tool call that asks a person.
+    pub(in crate::llm) fn of_call(
+        agent: &str,
+        call: &str,
+        question: &cliq_coder::tools::Question,
+    ) -> Result<Self, String> {
+        let mut field = json!({"name": ANSWER, "label": "Answer", "required": true});
+        match &question.choices {
+            Some(choices) if !choices.is_empty() => {
+                field["type"] = "select".into();
+                field["choices"] = json!(choices);
+            }
+            _ => field["type"] = "textarea".into(),
+        }
+        let form = Form::from_value(json!([field]), "choices").map_err(|error| error.to_string())?;
+        // The id of a call is the same in a process that continues.
+        let key = json!(["call", call, question.question, question.choices]).to_string();
+        let text = shorten(question.question.trim(), QUESTION).into_owned();
+        let subject = ReviewSubject::Question { agent: agent.to_owned(), text };
+        Ok(Self { subject, form, digest: digest(&key) })
+    }
+
+    /// Returns the outcome of a tool call that asked a person, for the model.
+    pub(in crate::llm) fn outcome(answer: &AskAnswer) -> Result<String, String> {
+        let words = |reason: &Option<String>| {
+            reason.as_ref().map(|reason| format!("; in words: {reason}")).unwrap_or_default()
+        };
+        let alone = "Decide by yourself if you can, and say in your answer what you assumed.";
+        match answer {
+            AskAnswer::Approved { by, reason, inputs } => {
+                let text = inputs.get(ANSWER).and_then(Value::as_str).unwrap_or_default();
+                Ok(format!("Answer of {by}: {text}{}", words(reason)))
+            }
+            AskAnswer::Rejected { by, reason } => {
+                Err(format!("{by} did not answer{}. {alone}", words(reason)))
+            }
+            AskAnswer::Expired { reason } | AskAnswer::Withdrawn { reason } => {
+                Err(format!("Nobody answered: {reason}. {alone}"))
+            }
+        }
     }
 }
 

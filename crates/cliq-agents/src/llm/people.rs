@@ -6,6 +6,7 @@
 
 mod helper;
 mod log;
+mod request;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,8 +26,9 @@ use helper::{Helper, HelperEvent};
 use log::AskLog;
 use tokio::sync::Notify;
 
-use super::request::{Request, values};
 use crate::AnyError;
+pub(in crate::llm) use request::Request;
+use request::values;
 
 /// Interval at which the reports about an open request are read.
 const POLL: Duration = Duration::from_millis(50);
@@ -57,6 +59,9 @@ struct Inner {
     decided: Vec<Decided>,
     /// Words of people that the agent has not read.
     words: Vec<String>,
+    /// Outcome for the call that waits.
+    #[cfg(feature = "http")]
+    answer: Option<AskAnswer>,
     failed: Option<AnyError>,
 }
 
@@ -72,6 +77,9 @@ struct Open {
 }
 
 enum Reply {
+    /// A tool call that waits in this thread, by its id.
+    #[cfg(feature = "http")]
+    Call(String),
     Permission(PermissionReply, PermissionRecord),
     Question(QuestionReply, Vec<(String, String)>),
     /// The agent that asked has ended.
@@ -102,23 +110,25 @@ impl People {
             given: Vec::new(),
             decided: Vec::new(),
             words: Vec::new(),
+            #[cfg(feature = "http")]
+            answer: None,
             failed: None,
         };
         Ok(Self { inner: Rc::new(RefCell::new(inner)) })
     }
 
     /// Whether a request has no answer yet.
-    pub(super) fn is_asking(&self) -> bool {
+    pub(in crate::llm) fn is_asking(&self) -> bool {
         !self.inner.borrow().open.is_empty()
     }
 
     /// Whether somebody can be asked.
-    pub(super) fn can_be_asked(&self) -> bool {
+    pub(in crate::llm) fn can_be_asked(&self) -> bool {
         self.inner.borrow().helper.is_some()
     }
 
     /// Asks for a permission.
-    pub(super) fn permission(
+    pub(in crate::llm) fn permission(
         &self,
         id: AskId,
         request: &Request,
@@ -129,7 +139,7 @@ impl People {
     }
 
     /// Asks a question. `names` has the property of the answer for each field of the form.
-    pub(super) fn question(
+    pub(in crate::llm) fn question(
         &self,
         id: AskId,
         request: &Request,
@@ -140,7 +150,7 @@ impl People {
     }
 
     /// Takes note that the agent needs no answer any more.
-    pub(super) fn withdrawn(&self, id: AskId) {
+    pub(in crate::llm) fn withdrawn(&self, id: AskId) {
         let inner = &mut *self.inner.borrow_mut();
         for open in inner.open.iter_mut().filter(|open| open.id == Some(id)) {
             open.reply = Reply::Gone;
@@ -149,7 +159,7 @@ impl People {
     }
 
     /// Takes note of the end of a tool call: a permission for it is used.
-    pub(super) fn call_ended(&self, call: &str) {
+    pub(in crate::llm) fn call_ended(&self, call: &str) {
         let inner = &mut *self.inner.borrow_mut();
         let is_of = |(_, of): &(u32, Option<String>)| of.as_deref() == Some(call);
         let numbers: Vec<u32> =
@@ -161,17 +171,17 @@ impl People {
     }
 
     /// Takes the outcomes since the last call.
-    pub(super) fn take_decided(&self) -> Vec<Decided> {
+    pub(in crate::llm) fn take_decided(&self) -> Vec<Decided> {
         std::mem::take(&mut self.inner.borrow_mut().decided)
     }
 
     /// Takes the words of people that the agent has not read.
-    pub(super) fn take_words(&self) -> Vec<String> {
+    pub(in crate::llm) fn take_words(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.borrow_mut().words)
     }
 
     /// Does what is due: asks the next request, passes reports on, gives outcomes. Returns whether a request is open.
-    pub(super) fn poll(&self) -> bool {
+    pub(in crate::llm) fn poll(&self) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         if inner.failed.is_none()
             && let Err(error) = inner.step()
@@ -182,7 +192,7 @@ impl People {
     }
 
     /// Waits until [`People::poll`] may have something to do.
-    pub(super) async fn due(&self) {
+    pub(in crate::llm) async fn due(&self) {
         let (is_open, wake) = {
             let inner = self.inner.borrow();
             (!inner.open.is_empty(), Rc::clone(&inner.wake))
@@ -191,7 +201,7 @@ impl People {
     }
 
     /// Takes up the request that an earlier process left open, if there is one.
-    pub(super) fn take_up(&self) {
+    pub(in crate::llm) fn take_up(&self) {
         let inner = &mut *self.inner.borrow_mut();
         if inner.helper.is_some()
             && let Some(number) = inner.log.pending()
@@ -201,7 +211,7 @@ impl People {
     }
 
     /// Sentences about outcomes that an earlier process did not give to the agent.
-    pub(super) fn news(&self) -> Vec<String> {
+    pub(in crate::llm) fn news(&self) -> Vec<String> {
         let inner = self.inner.borrow();
         inner.log.unused().filter(|record| !inner.is_given(record)).filter_map(told).collect()
     }
@@ -211,7 +221,7 @@ impl People {
     ///
     /// # Errors
     /// A request could not be made, recorded or withdrawn.
-    pub(super) fn end_turn(&self, end: TurnEnd) -> Result<(), AnyError> {
+    pub(in crate::llm) fn end_turn(&self, end: TurnEnd) -> Result<(), AnyError> {
         let inner = &mut *self.inner.borrow_mut();
         match end {
             TurnEnd::Terminated | TurnEnd::Broken => inner.open.clear(),
@@ -224,8 +234,50 @@ impl People {
     }
 }
 
+#[cfg(feature = "http")]
+impl People {
+    /// Asks for a tool call, and waits for the outcome. A request that an earlier process made for this call is taken up.
+    ///
+    /// # Errors
+    /// The request could not be made or recorded.
+    pub(in crate::llm) fn wait_for(&self, call: &str, request: &Request) -> Result<AskAnswer, AnyError> {
+        {
+            let inner = &mut *self.inner.borrow_mut();
+            let reply = Reply::Call(call.to_owned());
+            match inner.log.pending_of(&request.digest).filter(|_| inner.helper.is_some()) {
+                Some(number) => inner.open.push_back(Open { request: None, number, id: None, reply }),
+                None => inner.ask(AskId(0), request, reply),
+            }
+        }
+        while self.poll() {
+            std::thread::sleep(POLL);
+        }
+        let inner = &mut *self.inner.borrow_mut();
+        match (inner.failed.take(), inner.answer.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(answer)) => Ok(answer),
+            (None, None) => Err("nobody can be asked here".into()),
+        }
+    }
+
+    /// Withdraws the request that an earlier process left open, unless it is one of these.
+    ///
+    /// # Errors
+    /// The review cannot be cancelled.
+    pub(in crate::llm) fn withdraw_but(&self, digests: &[String]) -> Result<(), AnyError> {
+        let inner = &mut *self.inner.borrow_mut();
+        let Some(number) = inner.log.pending().filter(|_| inner.helper.is_some()) else { return Ok(()) };
+        if digests.contains(&inner.log.required(number)?.digest) {
+            return Ok(());
+        }
+        inner.open.push_back(Open { request: None, number, id: None, reply: Reply::Gone });
+        inner.is_asking = true;
+        inner.withdraw_all()
+    }
+}
+
 /// Outcome of a request, for the transcript.
-pub(super) enum Decided {
+pub(in crate::llm) enum Decided {
     Permission(PermissionRecord),
     /// Notice about a question.
     Question(String),
@@ -233,7 +285,7 @@ pub(super) enum Decided {
 
 /// End of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnEnd {
+pub(in crate::llm) enum TurnEnd {
     /// The agent ended it.
     Complete,
     /// The agent died or broke the protocol: it may ask the same again.
@@ -384,6 +436,11 @@ impl Inner {
                     AskAnswer::Rejected { .. } => QuestionDecision::Decline,
                     AskAnswer::Expired { .. } | AskAnswer::Withdrawn { .. } => QuestionDecision::Cancel,
                 });
+            }
+            #[cfg(feature = "http")]
+            Reply::Call(call) => {
+                self.given.push((number, Some(call)));
+                self.answer = Some(answer.clone());
             }
             Reply::Gone => {}
         }

@@ -5,7 +5,7 @@ use cliq_fs::{CliqDir, IoContext, read_if_exists, write_atomic};
 use cliq_protocol::{AskAnswer, AskFile, AskRecord, AskState, VERSION};
 use cliq_sdk::PhaseContext;
 
-use super::super::request::Request;
+use super::request::Request;
 use crate::AnyError;
 
 /// Maximum size of the file in bytes.
@@ -50,6 +50,13 @@ impl AskLog {
     /// Number of the request that waits for a person.
     pub(super) fn pending(&self) -> Option<u32> {
         self.file.asks.iter().find(|record| record.state == AskState::Pending).map(|record| record.number)
+    }
+
+    /// Number of the request with a digest, if it waits for a person.
+    #[cfg(feature = "http")]
+    pub(super) fn pending_of(&self, digest: &str) -> Option<u32> {
+        let is_it = |record: &&AskRecord| record.state == AskState::Pending && record.digest == digest;
+        self.file.asks.iter().find(is_it).map(|record| record.number)
     }
 
     /// Requests with an outcome on which the agent may not have acted.
