@@ -117,7 +117,7 @@ pub(crate) struct ReplySchema {
 impl ReplySchema {
     /// Schema of a structure.
     pub(crate) fn of(structure: &Structure) -> Self {
-        Self { name: structure.name(), schema: structure.schema(), is_strict: structure.is_strict() }
+        Self { name: structure.name(), schema: structure.reply_schema(), is_strict: structure.is_strict() }
     }
 }
 

@@ -114,6 +114,29 @@ impl Structure {
         }
     }
 
+    /// Schema of a reply. Small models name a target beside a PASS if they can: for them each outcome has a schema of its own, which vendors refuse.
+    pub(crate) fn reply_schema(&self) -> Value {
+        let schema = self.schema();
+        let Self::Verdict { is_bounded: true, targets } = self else { return schema };
+        if targets.is_empty() {
+            return schema;
+        }
+        let of_outcome = |outcome: &str| {
+            let mut own = schema.clone();
+            own["properties"]["outcome"]["enum"] = json!([outcome]);
+            if outcome == "ROUTE" {
+                let names: Vec<&str> = targets.iter().map(PhaseName::as_str).collect();
+                own["properties"]["target"] = json!({"type": "string", "enum": names});
+            } else {
+                own["properties"].as_object_mut().map(|properties| properties.remove("target"));
+                own["required"].as_array_mut().map(|required| required.retain(|name| name != "target"));
+            }
+            own
+        };
+        let outcomes: Vec<Value> = ["PASS", "ROUTE", "ESCALATE"].map(of_outcome).into();
+        json!({ "anyOf": outcomes })
+    }
+
     /// Returns the answer that an object of the schema is, in the form that is read from texts.
     ///
     /// # Errors
@@ -226,6 +249,23 @@ mod tests {
             structure.answer_of_text("<think>{\"outcome\":\"PASS\"}</think>").is_none(),
             "a thought is no verdict"
         );
+    }
+
+    #[test]
+    fn schema_of_a_reply_allows_a_target_beside_route_alone() {
+        let structure = Structure::Verdict { targets: targets(), is_bounded: true };
+        let validator = jsonschema::options().build(&structure.reply_schema()).unwrap();
+        let verdict = |outcome: &str, target: Option<&str>| {
+            let mut verdict = json!({"findings": "f", "outcome": outcome, "reason": "r"});
+            if let Some(target) = target {
+                verdict["target"] = target.into();
+            }
+            validator.is_valid(&verdict)
+        };
+        assert!(verdict("PASS", None) && verdict("ESCALATE", None) && verdict("ROUTE", Some("dev")));
+        assert!(!verdict("PASS", Some("dev")) && !verdict("ROUTE", None) && !verdict("ROUTE", Some("other")));
+        let strict = Structure::Verdict { targets: targets(), is_bounded: false };
+        assert_eq!(strict.reply_schema(), strict.schema());
     }
 
     #[test]
