@@ -76,6 +76,12 @@ pub(super) fn ago(at: Timestamp) -> Markup {
     html! { time datetime=(at) title=(at) { (text) } }
 }
 
+/// A time up to now, as an open page goes on to count it.
+pub(super) fn since(at: Timestamp) -> Markup {
+    let millis = cliq_fs::now().unix_millis() - at.unix_millis();
+    html! { time datetime=(at) title=(at) data-since=(at) { (duration(millis)) } }
+}
+
 /// A time of another program. A text that is no time is shown as it is.
 pub(super) fn ago_text(text: &str) -> Markup {
     Timestamp::parse(text).map_or_else(|_| html! { (text) }, ago)

@@ -8,17 +8,15 @@ use crate::assets;
 use crate::visitor::Visitor;
 use cliq_web::Problem;
 
-const NAVIGATION: [(&str, &str); 9] = [
-    ("/", "Runs"),
-    ("/reviews", "Reviews"),
-    ("/teams", "Teams"),
-    ("/evaluations", "Evaluations"),
-    ("/plans", "Plans"),
-    ("/signals", "Signals"),
-    ("/triggers", "Triggers"),
-    ("/projects", "Projects"),
-    ("/usage", "Usage"),
+/// Links of the navigation, in groups.
+const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
+    ("Work", &[("/", "Mission control"), ("/runs", "Runs"), ("/reviews", "Reviews")]),
+    ("Library", &[("/teams", "Teams"), ("/evaluations", "Evaluations")]),
+    ("Automation", &[("/plans", "Plans"), ("/signals", "Signals"), ("/triggers", "Triggers")]),
+    ("Server", &[("/projects", "Projects"), ("/usage", "Usage")]),
 ];
+/// Links for administrators, in the last group.
+const ADMINISTRATION: [(&str, &str); 2] = [("/tokens", "Tokens"), ("/audit", "Audit log")];
 
 fn document(title: &str, body: &Markup) -> Html<String> {
     let page = html! {
@@ -30,7 +28,7 @@ fn document(title: &str, body: &Markup) -> Html<String> {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · cliq" }
                 link rel="stylesheet" href=(assets::url("style.css"));
-                link rel="icon" href=(assets::url("icon.svg")) type="image/svg+xml";
+                link rel="icon" href=(assets::url("icon.svg")) type="image/svg+xml" data-alert=(assets::url("icon-alert.svg"));
                 script src=(assets::url("app.js")) defer {}
             }
             (body)
@@ -47,12 +45,15 @@ pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, conten
             header.top {
                 a.brand href="/" { "cliq" }
                 nav aria-label="Main" {
-                    @for (path, name) in NAVIGATION {
-                        a href=(path) aria-current=[(current == Some(path)).then_some("page")] { (name) }
-                    }
-                    @if visitor.caller.scope >= Scope::Admin {
-                        a href="/tokens" aria-current=[(current == Some("/tokens")).then_some("page")] { "Tokens" }
-                        a href="/audit" aria-current=[(current == Some("/audit")).then_some("page")] { "Audit log" }
+                    @for (n, (group, links)) in NAVIGATION.iter().enumerate() {
+                        @let more: &[(&str, &str)] = if n + 1 == NAVIGATION.len() && visitor.caller.scope >= Scope::Admin { &ADMINISTRATION } else { &[] };
+                        span.group role="group" aria-label=(group) {
+                            @for (path, name) in links.iter().chain(more) {
+                                a href=(path) aria-current=[(current == Some(path)).then_some("page")] {
+                                    (name) @if *path == "/" { span #needed.n {} }
+                                }
+                            }
+                        }
                     }
                 }
                 @if visitor.may_run() {
@@ -98,6 +99,6 @@ pub(super) fn problem(problem: &Problem) -> Markup {
         @if !problem.errors.is_empty() {
             ul { @for error in &problem.errors { li { (error) } } }
         }
-        p { a href="/" { "All runs" } }
+        p { a href="/runs" { "All runs" } }
     }
 }

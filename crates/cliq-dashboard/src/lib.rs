@@ -22,6 +22,7 @@ mod layout;
 mod live;
 mod log;
 mod markdown;
+mod mission;
 mod new_run;
 mod page;
 mod plans;

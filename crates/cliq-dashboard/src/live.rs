@@ -9,9 +9,15 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use crate::text::shown;
 use crate::visitor::Visitor;
+use cliq_supervisor::Words;
 use cliq_web::{Core, Query};
 
 /// Changes that follow each other within this time are one.
@@ -29,7 +35,7 @@ pub(super) fn address(core: &Core) -> String {
     format!("/live?since={}", *core.supervisor.hub().changes().borrow())
 }
 
-/// Sends `change` whenever runs have changed since the page was made.
+/// Sends `change` whenever runs have changed since the page was made, and `words` of agents at work.
 pub(super) async fn stream(
     _: Visitor,
     State(core): State<Arc<Core>>,
@@ -41,29 +47,68 @@ pub(super) async fn stream(
     if is_behind {
         changes.mark_changed();
     }
-    let stopping = core.stopping.clone();
-    let body = stream::unfold((changes, stopping, None), async |(mut changes, stopping, last)| {
-        let mut sent = last;
-        let frame: &'static [u8] = match last {
-            None => {
-                sent = Some(Instant::now() - PAUSE);
-                b"retry: 1000\n\n"
-            }
-            Some(at) => tokio::select! {
-                () = stopping.cancelled() => return None,
-                changed = changes.changed() => {
-                    changed.ok()?;
-                    // The first change is sent at once.
-                    tokio::time::sleep_until(at + PAUSE).await;
-                    changes.mark_unchanged();
-                    sent = Some(Instant::now());
-                    b"event: change\ndata: {}\n\n"
-                }
-                () = tokio::time::sleep(HEARTBEAT) => b": still here\n\n",
-            },
-        };
-        let item = Ok::<Bytes, std::convert::Infallible>(Bytes::from_static(frame));
-        Some((item, (changes, stopping, sent)))
+    let state = Following {
+        changes,
+        words: core.supervisor.hub().listen(),
+        stopping: core.stopping.clone(),
+        has_begun: false,
+        next: Instant::now(),
+        is_due: false,
+    };
+    let body = stream::unfold(state, async |mut state| {
+        let frame = state.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(frame), state))
     });
     ([("content-type", "text/event-stream"), ("x-accel-buffering", "no")], Body::from_stream(body))
+}
+
+/// Reader of the stream.
+struct Following {
+    changes: watch::Receiver<u64>,
+    words: broadcast::Receiver<Arc<Words>>,
+    stopping: CancellationToken,
+    has_begun: bool,
+    /// Time before which no further change is sent.
+    next: Instant,
+    /// Whether a change is to be sent.
+    is_due: bool,
+}
+
+impl Following {
+    /// Returns the next frame, or `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Some(Bytes::from_static(b"retry: 1000\n\n"));
+        }
+        loop {
+            let (next, is_due) = (self.next, self.is_due);
+            tokio::select! {
+                () = self.stopping.cancelled() => return None,
+                changed = self.changes.changed(), if !is_due => {
+                    changed.ok()?;
+                    self.is_due = true;
+                }
+                // The first change is sent at once.
+                () = tokio::time::sleep_until(next), if is_due => {
+                    self.changes.mark_unchanged();
+                    self.is_due = false;
+                    self.next = Instant::now() + PAUSE;
+                    return Some(Bytes::from_static(b"event: change\ndata: {}\n\n"));
+                }
+                words = self.words.recv() => match words {
+                    Ok(words) => return Some(frame(&words)),
+                    // What was lost is old: the next words of each phase replace it.
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep(HEARTBEAT) => return Some(Bytes::from_static(b": still here\n\n")),
+            }
+        }
+    }
+}
+
+/// Frame with the words of a phase: `{"of": "RUN/PHASE", "text": "…"}`.
+fn frame(words: &Words) -> Bytes {
+    let data = json!({"of": format!("{}/{}", words.run, words.phase), "text": shown(words.text.as_bytes())});
+    format!("event: words\ndata: {data}\n\n").into()
 }

@@ -232,6 +232,20 @@ pub(super) async fn form_in_place(core: &Core, visitor: &Visitor, id: &str) -> O
     })
 }
 
+/// The form of a review as a part of another page, to which it leads back.
+pub(super) async fn short_form(core: &Core, visitor: &Visitor, id: &str) -> Result<Markup, Problem> {
+    let review = find_review(core.reviews.as_ref(), id).await?;
+    if !review.is_pending() {
+        return Ok(html! { p { "The review is over." } });
+    }
+    let answering = answering(core, visitor, &review);
+    let path = format!("/reviews/{}", review.id);
+    Ok(html! {
+        (request(&review))
+        (decision::form(&review, &path, &answering, &BTreeMap::from([(decision::BACK.to_owned(), "/".to_owned())])))
+    })
+}
+
 fn signed_in(
     core: &Core,
     visitor: &Visitor,
@@ -272,7 +286,11 @@ pub(super) async fn answer(
     let answer =
         reviewer.and_then(|reviewer| answer_of(&form, reviewer, caller.actor().to_owned(), Via::Dashboard));
     let problem = match apply(core.reviews.as_ref(), &review, answer).await {
-        Ok(()) => return Ok(Redirect::to(&format!("/reviews/{id}")).into_response()),
+        Ok(()) => {
+            let back = form.get(decision::BACK).filter(|path| crate::mission::is_way_back(path));
+            let there = back.map_or_else(|| format!("/reviews/{id}"), str::to_owned);
+            return Ok(Redirect::to(&there).into_response());
+        }
         Err(problem) => problem,
     };
     let review = find_review(core.reviews.as_ref(), &id).await?;

@@ -10,8 +10,8 @@ use cliq_web::{Core, Problem};
 use crate::page::PageError;
 use crate::visitor::Visitor;
 use crate::{
-    assets, audit, changes, compare, evaluations, handoff, live, log, new_run, plans, projects, review, run,
-    runs, signals, teams, tokens, triggers, usage, workspace,
+    assets, audit, changes, compare, evaluations, handoff, live, log, mission, new_run, plans, projects,
+    review, run, runs, signals, teams, tokens, triggers, usage, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -20,11 +20,13 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
     #[cfg(debug_assertions)]
     let router = router.route("/design", get(crate::design::page));
     router
-        .route("/", get(runs::page))
+        .route("/", get(mission::page))
+        .route("/runs", get(runs::page))
         .route("/runs/new", get(new_run::page).post(new_run::submit))
         .route("/runs/cancel", post(runs::cancel))
         .route("/runs/{id}", get(run::page))
         .route("/runs/{id}/cancel", post(run::cancel))
+        .route("/runs/{id}/forms", get(mission::run_forms))
         .route("/runs/{id}/resume", post(run::resume))
         .route("/runs/{id}/steer", post(run::steering::send))
         .route("/runs/{id}/changes", get(changes::page))
@@ -40,6 +42,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/document", get(workspace::document))
         .route("/reviews", get(review::list))
         .route("/reviews/{id}", get(review::page).post(review::answer))
+        .route("/reviews/{id}/form", get(mission::answer_form))
         .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))

@@ -12,7 +12,7 @@ use cliq_review::{ReviewFilter, Reviews as _};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::elements::{ago, empty, folded, progress, state, took, usage};
+use crate::elements::{ago, empty, state, took, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -21,6 +21,8 @@ use cliq_web::Core;
 use cliq_web::{Form, Problem, Query, RunSummary, list_runs};
 
 const PAGE: u32 = 50;
+/// Maximum number of characters of what a run does now.
+const LINE: usize = 300;
 /// Spans of time that can be chosen, in hours.
 const SPANS: [(&str, &str, u64); 4] = [
     ("1h", "last hour", 1),
@@ -78,7 +80,7 @@ impl Filters {
         ];
         let mut fields = fields.map(|(name, now)| (name, if name == changed { value } else { now })).to_vec();
         fields.retain(|(_, value)| !value.is_empty());
-        format!("/?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
+        format!("/runs?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
     }
 
     fn is_any(&self) -> bool {
@@ -102,7 +104,9 @@ pub(super) async fn page(
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
     let instances = core.runs.instances().await?;
     let awaited = awaited(&core, &runs).await?;
+    let words = words_of(&core, &runs);
     let content = html! {
+        div.headline {
         h1 { "Runs" }
         nav.filters #counts data-live aria-label="Filter by state" {
             a href=(filters.link("state", "")) aria-current=[filters.state.is_empty().then_some("true")] { "all " span.n { (all) } }
@@ -112,14 +116,15 @@ pub(super) async fn page(
                 }
             }
         }
-        form.bar method="get" action="/" role="search" aria-label="Search runs" {
+        }
+        form.bar method="get" action="/runs" role="search" aria-label="Search runs" {
             input type="hidden" name="state" value=(filters.state);
             div.field.wide {
                 label for="q" { "Search" }
                 input #q type="search" name="q" value=(filters.q) placeholder="title, team, reason or id";
             }
             button type="submit" { "Search" }
-            @if filters.is_any() { a.button.ghost href="/" { "Clear" } }
+            @if filters.is_any() { a.button.ghost href="/runs" { "Clear" } }
             details.more open[filters.has_more()] {
             summary { "More filters" }
             div.bar {
@@ -146,7 +151,7 @@ pub(super) async fn page(
             }
         }
         form method="post" action="/runs/cancel" {
-            div #runs data-live { (table(&runs, &awaited, filters.is_any())) }
+            div #runs data-live { (table(&runs, &words, &awaited, filters.is_any())) }
             @if !runs.is_empty() {
                 p.actions {
                     button type="submit" formmethod="get" formaction="/compare" { "Compare two" }
@@ -156,7 +161,7 @@ pub(super) async fn page(
         }
         @if let Some(next) = next { p { a.button rel="next" href=(filters.link("cursor", &next)) { "Older runs" } } }
     };
-    show(&visitor, "Runs", "/", &html! { div data-changes=(live) { (content) } })
+    show(&visitor, "Runs", "/runs", &html! { div data-changes=(live) { (content) } })
 }
 
 /// Reviewers who are waited for, by the id of the run.
@@ -173,7 +178,12 @@ async fn awaited(core: &Core, runs: &[RunSummary]) -> Result<HashMap<RunId, Vec<
     Ok(awaited)
 }
 
-fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered: bool) -> Markup {
+fn table(
+    runs: &[RunSummary],
+    words: &HashMap<RunId, String>,
+    awaited: &HashMap<RunId, Vec<String>>,
+    is_filtered: bool,
+) -> Markup {
     if runs.is_empty() {
         return empty(if is_filtered {
             "No run fits. “Clear” shows all."
@@ -183,27 +193,19 @@ fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered
     }
     html! {
         table.runs {
-            thead { tr { th { "Run" } th { "State" } th { "Progress" } th { "Asked for" } th { "Took" } th { "Used" } } }
+            thead { tr { th { "Run" } th { "State" } th { "Now" } th { "Phases" } th { "Asked for" } th.number { "Took" } th.number { "Used" } } }
             tbody {
                 @for run in runs {
+                    @let now = now_of(run, words, awaited);
                     tr {
                         td.title { div.choice {
                             input type="checkbox" name="id" value=(run.id) aria-label=(format!("Select {}", run.title));
-                            div {
-                                a.strong href=(format!("/runs/{}", run.id)) { (shown(run.title.as_bytes())) }
-                                div.quiet { (run.team) " " code { (short(run.id.as_str())) } }
-                                @if let Some(reason) = &run.reason {
-                                    div.why { @if let Some(phase) = &run.phase { strong { (phase) } " " } (folded(reason)) }
-                                }
-                            }
+                            a.strong href=(format!("/runs/{}", run.id)) title=(shown(run.title.as_bytes())) { (shown(run.title.as_bytes())) }
+                            span.quiet { (run.team) }
                         } }
-                        td {
-                            (state(run.state, &run.caveats))
-                            @if let (false, Some(names)) = (run.state.is_final(), awaited.get(run.id.as_str())) {
-                                div.quiet { "waits for " (shown(names.join(", ").as_bytes())) }
-                            }
-                        }
-                        td data-label="progress" { (progress(run.phases_done, run.phases_all, "phases")) }
+                        td { (state(run.state, &run.caveats)) }
+                        td.why title=(now) { (now) }
+                        td data-label="phases" { @if run.phases_all > 0 { (run.phases_done) "/" (run.phases_all) } }
                         td { (ago(run.queued_at)) " by " (run.caller) }
                         td.number data-label="took" { (took(run.started_at, run.ended_at)) }
                         td.number data-label="used" { (usage(&run.usage)) }
@@ -212,6 +214,39 @@ fn table(runs: &[RunSummary], awaited: &HashMap<RunId, Vec<String>>, is_filtered
             }
         }
     }
+}
+
+/// What a run does now, whom it waits for, or why it ended, in a line.
+fn now_of(run: &RunSummary, words: &HashMap<RunId, String>, awaited: &HashMap<RunId, Vec<String>>) -> String {
+    if run.state.is_final() {
+        let reason = run.reason.as_deref().unwrap_or_default();
+        let text = match &run.phase {
+            Some(phase) if !reason.is_empty() => format!("{phase}: {reason}"),
+            _ => reason.to_owned(),
+        };
+        return shown(text.as_bytes())
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(LINE)
+            .collect();
+    }
+    match awaited.get(&run.id) {
+        Some(names) => format!("waits for {}", shown(names.join(", ").as_bytes())),
+        None => words.get(&run.id).map(|words| shown(words.as_bytes())).unwrap_or_default(),
+    }
+}
+
+/// Words of the runs that work here: of the first phase at work of each.
+fn words_of(core: &Core, runs: &[RunSummary]) -> HashMap<RunId, String> {
+    let hub = core.supervisor.hub();
+    let of = |run: &RunSummary| {
+        let words = hub.words(&run.id);
+        let (phase, words) = words.iter().next()?;
+        Some((run.id.clone(), format!("{phase}: {}", words.text)))
+    };
+    runs.iter().filter(|run| !run.state.is_final()).filter_map(of).collect()
 }
 
 /// Cancels the selected runs. Those that have ended meanwhile stay as they are.
@@ -229,7 +264,7 @@ pub(super) async fn cancel(
             cancelled.map_err(|error| Problem::of_change(error, "cancelled"))?;
         }
     }
-    Ok(Redirect::to("/"))
+    Ok(Redirect::to("/runs"))
 }
 
 /// The end of an id, which is its random part.

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
+use crate::words::WordsReader;
 use crate::{orchestrator, steering, workspace};
 use recovery::Next;
 use state::Follower;
@@ -31,6 +32,9 @@ const BEGINNING: Duration = Duration::from_secs(2);
 const NO_THREAD: Duration = Duration::from_secs(1);
 /// Exit code of a `cliq run` that the re-run rules refuse.
 const REFUSED: i32 = 4;
+
+/// Directory of signals in `.cliq`.
+const SIGNALS: &str = "signals";
 
 /// First action of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +89,17 @@ async fn accompany(shared: Arc<Shared>, handle: Arc<FollowerHandle>, run: Run, m
         shared: &shared,
         handle: &handle,
         dir: None,
+        is_listening: false,
+        words: WordsReader::default(),
         adopted: (mode == StartMode::Adopt).then(Instant::now),
         run,
     };
     follower.work(mode).await;
     if let Some(dir) = follower.dir.take() {
         shared.unwatch(&dir, &handle.waker);
+        shared.unwatch(&dir.join(SIGNALS), &handle.speech);
     }
+    shared.hub.silence(&id);
     // Another run may get the slot now.
     shared.followers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     shared.queue.notify_one();
@@ -136,6 +144,7 @@ impl Follower<'_> {
             if !self.run.life.state.is_active() {
                 return;
             }
+            self.listen();
             if self.run.life.cancel_requested && self.can_be_cancelled() {
                 orchestrator::send_cancel(&self.run.workspace);
             }
@@ -149,6 +158,7 @@ impl Follower<'_> {
                 () = self.shared.stopping.cancelled() => return,
                 () = self.handle.waker.notified() => {}
                 () = exited(&mut self.child) => {}
+                () = spoken(self.handle, self.words.next()) => {}
                 () = tokio::time::sleep(POLL) => {}
             }
         }
@@ -217,8 +227,20 @@ impl Follower<'_> {
         }
     }
 
+    /// Publishes the words of agents at work.
+    fn listen(&mut self) {
+        if self.run.life.state == RunState::Running && self.words.is_due() {
+            self.shared.hub.speak(self.words.read(&self.run.id, &self.run.workspace, &self.view));
+        }
+    }
+
     fn watch(&mut self) {
         let dir = self.run.workspace.join(CliqDir::NAME);
+        let signals = dir.join(SIGNALS);
+        if !self.is_listening && signals.is_dir() {
+            self.shared.watch(&signals, &self.handle.speech);
+            self.is_listening = true;
+        }
         if self.dir.is_none() && dir.is_dir() {
             self.shared.watch(&dir, &self.handle.waker);
             self.dir = Some(dir);
@@ -264,6 +286,12 @@ impl Follower<'_> {
         let is_busy = !self.is_archived && cliq_backends::internals::is_project_busy(&self.run.workspace);
         !is_busy && !cliq_backends::internals::is_alive(&self.log)
     }
+}
+
+/// Waits until an agent has said something, and the next look at words is due.
+async fn spoken(handle: &FollowerHandle, due: tokio::time::Instant) {
+    handle.speech.notified().await;
+    tokio::time::sleep_until(due).await;
 }
 
 async fn exited(child: &mut Option<Child>) {

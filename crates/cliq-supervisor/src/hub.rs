@@ -1,13 +1,15 @@
 //! Publication of new events to subscribers.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cliq_model::RunEventRow;
 use cliq_orchestrator::RunView;
-use cliq_protocol::RunId;
+use cliq_protocol::{PhaseName, RunId};
 use tokio::sync::{broadcast, watch};
+
+use crate::words::Words;
 
 /// Number of batches that a subscriber may lag behind. A slower subscriber continues from the store.
 const BACKLOG: usize = 256;
@@ -71,6 +73,18 @@ struct LiveRun {
 pub struct Hub {
     runs: Mutex<HashMap<RunId, LiveRun>>,
     changes: watch::Sender<u64>,
+    words: Mutex<HashMap<RunId, BTreeMap<PhaseName, Arc<Words>>>>,
+    speakers: Speakers,
+}
+
+/// Sender of the words of all runs.
+#[derive(Debug)]
+struct Speakers(broadcast::Sender<Arc<Words>>);
+
+impl Default for Speakers {
+    fn default() -> Self {
+        Self(broadcast::channel(BACKLOG * 4).0)
+    }
 }
 
 impl Hub {
@@ -93,6 +107,43 @@ impl Hub {
     /// Notifies subscribers of changes.
     pub fn wake(&self) {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// Publishes words of agents.
+    pub(crate) fn speak(&self, words: Vec<Words>) {
+        for words in words.into_iter().map(Arc::new) {
+            let mut all = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_run = all.entry(words.run.clone()).or_default();
+            if words.text.is_empty() {
+                of_run.remove(&words.phase);
+            } else {
+                of_run.insert(words.phase.clone(), Arc::clone(&words));
+            }
+            if of_run.is_empty() {
+                all.remove(&words.run);
+            }
+            drop(all);
+            // An error means that there are no subscribers.
+            let _ = self.speakers.0.send(words);
+        }
+    }
+
+    /// Returns the last words of the phases of a run that are at work here.
+    #[must_use]
+    pub fn words(&self, id: &RunId) -> BTreeMap<PhaseName, Arc<Words>> {
+        let all = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Subscribes to the words of all runs from now on. A slow subscriber loses words.
+    #[must_use]
+    pub fn listen(&self) -> broadcast::Receiver<Arc<Words>> {
+        self.speakers.0.subscribe()
+    }
+
+    /// Drops the words of a run that works no longer here.
+    pub(crate) fn silence(&self, id: &RunId) {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     /// Sets the view of a run after the events that are published next.

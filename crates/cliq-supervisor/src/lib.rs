@@ -37,6 +37,7 @@ mod tail;
 #[cfg(test)]
 mod test_support;
 mod wake;
+mod words;
 mod workspace;
 mod workspace_files;
 mod workspace_io;
@@ -53,6 +54,7 @@ pub use request::{
 pub use steering::SteeringRefusal;
 pub use supervisor::{RegisterError, Supervisor};
 pub use tail::{EventTail, TailItem};
+pub use words::Words;
 pub use workspace_io::WorkspaceIoError;
 
 pub use cliq_model::{Recovery, Run, RunFilter, RunSpec, RunState, RunStore, StoreError};

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::CliqDir;
 use cliq_model::{Run, RunStore, Turns};
 use cliq_orchestrator::internals::DirectoryWatch;
 use cliq_protocol::RunId;
@@ -52,6 +51,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct FollowerHandle {
     pub(crate) waker: Arc<Notify>,
+    /// Notified when an agent of the run has said something.
+    pub(crate) speech: Arc<Notify>,
     /// Newest known version of the run. Another replica or a request may have changed the run.
     pub(crate) newest: AtomicI64,
 }
@@ -156,7 +157,8 @@ fn watch(wakers: &Wakers) -> std::io::Result<DirectoryWatch> {
     DirectoryWatch::new(move |file| {
         let wakers = wakers.lock().unwrap_or_else(PoisonError::into_inner);
         match file {
-            Some(file) if file.file_name() == Some(CliqDir::JOURNAL) => {
+            // The journal, or the signals of a phase.
+            Some(file) if file.extension() == Some("jsonl") => {
                 file.parent()
                     .and_then(|dir| wakers.get(dir))
                     .into_iter()

@@ -45,7 +45,7 @@ assert.equal(await page.locator("main table").first().locator("tbody tr").first(
 
 console.log("Who is being waited for?");
 await start();
-await page.locator("#runs tr", { hasText: "The quarterly report" }).getByText("waits for ann").waitFor();
+await page.locator("#needs .card", { hasText: "The quarterly report" }).getByText("of ann").waitFor();
 await follow("The quarterly report");
 await page.getByText("approval waits for a review by ann.").waitFor();
 

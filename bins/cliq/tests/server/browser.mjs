@@ -104,14 +104,14 @@ await page.goto(base + "/runs/new?team=@local/long");
 await page.getByLabel("What is to be done").fill("Never ending work");
 await page.getByRole("button", { name: "Start" }).click();
 await page.locator("#phase-p0 .badge.running").waitFor();
-await page.goto(base + "/");
+await page.goto(base + "/runs");
 await page.getByLabel("Search", { exact: true }).fill("never end");
 await page.getByRole("button", { name: "Search" }).click();
 await page.getByRole("link", { name: "Never ending work" }).waitFor();
 assert.equal(await page.locator("#runs tbody tr").count(), 1);
 await page.getByLabel("Select Never ending work").check();
 await page.getByRole("button", { name: "Cancel selected runs" }).click();
-await page.waitForURL(base + "/");
+await page.waitForURL(base + "/runs");
 await page.locator("#runs tr", { hasText: "Never ending work" }).locator(".badge.cancelled").waitFor();
 
 console.log("a run is started again with changes, and two are compared");
@@ -140,7 +140,7 @@ if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is mis
 await plain.close();
 
 console.log("accessible, light, and fit for every screen");
-const paths = ["/", "/?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects", "/tokens",
+const paths = ["/", "/runs", "/runs?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects", "/tokens",
   "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
 await look({ browser, state, base, paths, as: { [new URL(long).pathname]: "run-cancelled" } });
 await browser.close();

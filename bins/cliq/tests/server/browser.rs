@@ -246,3 +246,54 @@ fn a_new_user_finds_the_answers() {
     let link = machine.ok(&["server", "open"]);
     drive(&modules, "answers.mjs", &[link.trim(), &runs], |_, _| false);
 }
+
+/// An agent that says what is in a file, until it is ended.
+const SPEAKER: &str = r#"#!/bin/sh
+cat > /dev/null
+say() { printf '{"ts":"2026-01-01T00:00:00.000Z","version":1,"type":"phase",%s}\n' "$1" >> "$CLIQ_SIGNAL_FILE"; }
+say '"status":"ok"'
+while :; do
+  words=$(cat WORDS)
+  if [ "$words" != "$last" ]; then say '"status":"progress","message":"'"$words"'"'; last=$words; fi
+  sleep 0.05
+done
+"#;
+
+/// Mission control: agents at work, and a person who is needed.
+#[test]
+fn a_person_at_mission_control() {
+    let Some(modules) = modules() else { return };
+    let machine = Machine::new();
+    let words = machine.path("words");
+    std::fs::write(&words, "reads the first file").unwrap();
+    machine.team(
+        "long",
+        "agents: {speaker: {entry: agents/speaker}}
+workflow: {phases: [{name: work, type: standard, agent: speaker}]}
+",
+    );
+    machine.agent("long", "speaker", &SPEAKER.replace("WORDS", words.to_str().unwrap()), &["work"]);
+    machine.chain("short", &["true"]);
+    machine.team(
+        "decide",
+        "workflow:
+  phases:
+    - {name: make, type: exec, commands: [{name: make, run: 'true'}]}
+    - {name: approval, type: hug, depends_on: [make], review: {reviewer: ann}}
+",
+    );
+    let server = machine.serve();
+    let start = |team: &str, title: &str| server.start_run(&json!({"team": team, "title": title}));
+    let short = start("@local/short", "Short work");
+    assert_eq!(server.ended(&short)["state"], "completed");
+    start("@local/long", "Long work");
+    let link = machine.ok(&["server", "open"]);
+    drive(&modules, "mission.mjs", &[link.trim()], |word, rest| {
+        match word {
+            "SAY" => std::fs::write(&words, rest).unwrap(),
+            "START" => drop(start("@local/decide", rest)),
+            _ => return false,
+        }
+        true
+    });
+}

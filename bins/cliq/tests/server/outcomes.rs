@@ -90,7 +90,7 @@ fn a_pass_with_failed_commands_is_no_plain_success() {
     );
     let list = server.get("/api/v1/runs").expect(200).json();
     assert_eq!(list["runs"][0]["caveats"], json!(["pass_with_failures"]));
-    for page in ["/".to_owned(), format!("/runs/{id}"), format!("/runs/{id}/timeline")] {
+    for page in ["/".to_owned(), "/runs".to_owned(), format!("/runs/{id}"), format!("/runs/{id}/timeline")] {
         let body = server.get(&page).expect(200).body;
         assert!(body.contains("passed with failures") && body.contains("badge unclear"), "{page}: {body}");
     }

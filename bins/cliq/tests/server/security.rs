@@ -77,6 +77,7 @@ fn every_route_needs_a_token_of_its_scope() {
     assert!(seen > 30, "{seen}");
     for path in [
         "/",
+        "/runs",
         "/runs/new",
         "/teams",
         "/plans",

@@ -12,7 +12,7 @@ async function refresh() {
   try {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
-    if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (response.ok) show(new DOMParser().parseFromString(await response.text(), "text/html"));
   } catch { /* The stream reports connection problems. */ }
   busy = false;
   pause = Math.max(80, 4 * (performance.now() - last));
@@ -23,6 +23,71 @@ async function refresh() {
 function soon() {
   if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, Math.max(0, last + pause - performance.now()));
 }
+
+function show(fresh) {
+  replace(fresh);
+  document.querySelectorAll("[data-list]").forEach((list) => reconcile(list, fresh.getElementById(list.id)));
+  const needs = fresh.querySelector("[data-needs]");
+  if (needs) attention(Number(needs.dataset.needs));
+}
+
+// A card that a person uses stays as it is. Others are replaced where they differ, in the order of the server.
+function reconcile(list, next) {
+  if (!next) return;
+  const known = new Map([...list.children].map((child) => [child.id, child]));
+  const isUsed = (card) => card.contains(document.activeElement) || card.querySelector("details[open]") || isFilled(card);
+  const wanted = [...next.children].map((child) => {
+    const old = known.get(child.id);
+    known.delete(child.id);
+    return old && (old.outerHTML === child.outerHTML || isUsed(old)) ? old : child;
+  });
+  wanted.push(...[...known.values()].filter(isUsed));
+  if (wanted.length !== list.children.length || wanted.some((child, n) => child !== list.children[n])) list.replaceChildren(...wanted);
+}
+
+// How many runs need a person: in the navigation, the title, the icon, and as a notification if the person wants one.
+let needed = null;
+function attention(needs) {
+  const count = document.getElementById("needed"), icon = document.querySelector("link[rel=icon]");
+  if (count) { count.textContent = needs ? ` ${needs}` : ""; count.setAttribute("aria-label", needs ? `, ${needs} need you` : ""); }
+  document.title = (needs ? `(${needs}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  icon.dataset.plain ??= icon.getAttribute("href");
+  icon.href = needs ? icon.dataset.alert : icon.dataset.plain;
+  if (needed !== null && needs > needed && document.hidden && wantsNotices()) new Notification("cliq", { body: needs === 1 ? "One run needs you." : `${needs} runs need you.`, tag: "cliq" });
+  needed = needs;
+}
+const wantsNotices = () => window.Notification?.permission === "granted" && localStorage.getItem("cliq-notices") === "on";
+const start = document.querySelector("[data-needs]");
+if (start) attention(Number(start.dataset.needs));
+const notices = document.getElementById("notify");
+if (notices && window.Notification) {
+  const label = () => { notices.hidden = false; notices.setAttribute("aria-pressed", String(wantsNotices())); notices.textContent = wantsNotices() ? "Notifies you" : "Notify me"; };
+  notices.addEventListener("click", async () => {
+    if (wantsNotices()) localStorage.setItem("cliq-notices", "off");
+    else if (await Notification.requestPermission() === "granted") localStorage.setItem("cliq-notices", "on");
+    label();
+  });
+  label();
+}
+// Forms come when they are opened: a page of hundreds of runs stays small.
+document.addEventListener("toggle", async (toggled) => {
+  const details = toggled.target, place = details.querySelector?.("[data-lazy-place]");
+  if (!details.dataset?.lazy || !details.open || !place || place.dataset.isThere) return;
+  place.dataset.isThere = "1";
+  try {
+    const response = await fetch(details.dataset.lazy);
+    if (!response.ok) return;
+    place.innerHTML = await response.text();
+    place.querySelectorAll("[name=back]").forEach((back) => { back.value = location.pathname + location.search; });
+    place.querySelector("textarea, select, input:not([type=hidden])")?.focus();
+  } catch { delete place.dataset.isThere; }
+}, true);
+// Times that go on.
+setInterval(() => document.querySelectorAll("[data-since]").forEach((time) => {
+  const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(time.dataset.since)) / 1000));
+  const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  time.textContent = h ? `${h}h ${String(m).padStart(2, "0")}m` : m ? `${m}m ${String(s).padStart(2, "0")}s` : `${s}s`;
+}), 1000);
 
 // Whether a person has filled in something that is not sent yet.
 function isFilled(part) {
@@ -53,6 +118,7 @@ function follow(url, kinds) {
   };
   source.addEventListener("end", () => { source.close(); status.textContent = ""; refresh(); });
   for (const kind of kinds) source.addEventListener(kind, soon);
+  return source;
 }
 
 const events = document.querySelector("[data-events]");
@@ -94,7 +160,66 @@ if (review) {
   }, 2000);
 }
 const changes = document.querySelector("[data-changes]");
-if (changes) follow(changes.dataset.changes, ["change"]);
+if (changes) {
+  const stream = follow(changes.dataset.changes, ["change"]);
+  stream.addEventListener("words", speak);
+}
+// The words of an agent go to their place, without a request.
+function speak(event) {
+  const { of, text } = JSON.parse(event.data);
+  document.querySelectorAll(`[data-words="${CSS.escape(of)}"]`).forEach((place) => { if (text) place.textContent = text; });
+}
+
+// Ctrl-K: a way to every page, and to runs by their words. `/` goes to the search.
+const palette = document.createElement("dialog");
+palette.className = "palette";
+palette.setAttribute("aria-label", "Go to");
+palette.innerHTML = `<input type="search" aria-label="Page or run" placeholder="Page, or words of a run" aria-controls="palette-list" autocomplete="off"><ul id="palette-list" class="plain"></ul>`;
+const [asked, found] = [palette.querySelector("input"), palette.querySelector("ul")];
+let round = 0;
+async function look() {
+  const now = ++round, words = asked.value.trim().toLowerCase();
+  const entry = (href, name, about) => {
+    const item = Object.assign(document.createElement("li"), { innerHTML: `<a></a> <span class="quiet"></span>` });
+    [item.children[0].href, item.children[0].textContent, item.children[1].textContent] = [href, name, about];
+    return item;
+  };
+  const links = [...document.querySelectorAll("header.top nav a, header.top a.primary")].filter((link) => link.textContent.toLowerCase().includes(words));
+  found.replaceChildren(...links.map((link) => entry(link.getAttribute("href"), link.firstChild.textContent.trim(), "")));
+  if (words.length < 2) return;
+  try {
+    const response = await fetch(`/api/v1/runs?${new URLSearchParams({ q: words, limit: 8 })}`);
+    const runs = response.ok ? (await response.json()).runs : [];
+    if (now === round) found.append(...runs.map((run) => entry(`/runs/${run.id}`, run.title, `${run.state} · ${run.team}`)));
+  } catch { /* Pages are listed all the same. */ }
+}
+asked.addEventListener("input", look);
+palette.addEventListener("keydown", (key) => {
+  const links = [...found.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+  if (key.key === "ArrowDown" || key.key === "ArrowUp") {
+    key.preventDefault();
+    (links[at + (key.key === "ArrowDown" ? 1 : -1)] ?? asked).focus();
+  } else if (key.key === "Enter" && document.activeElement === asked) {
+    key.preventDefault();
+    if (links.length) links[0].click();
+    else look().then(() => found.querySelector("a")?.click());
+  }
+});
+document.addEventListener("keydown", (key) => {
+  const isWriting = key.target.closest?.("input, textarea, select, [contenteditable]");
+  if ((key.ctrlKey || key.metaKey) && key.key.toLowerCase() === "k") {
+    key.preventDefault();
+    if (!palette.isConnected) document.body.append(palette);
+    asked.value = "";
+    palette.showModal();
+    look();
+  } else if (key.key === "/" && !isWriting && !key.ctrlKey && !key.metaKey && !key.altKey && document.querySelector("header.top nav")) {
+    key.preventDefault();
+    const search = document.querySelector("input[type=search]:not(dialog input)");
+    if (search) search.focus(); else location.href = "/runs#q";
+  }
+});
+if (location.hash === "#q") document.getElementById("q")?.focus();
 
 // A log that grows: what is new is appended as text.
 const log = document.querySelector("[data-log]");

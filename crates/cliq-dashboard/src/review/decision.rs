@@ -12,6 +12,9 @@ use cliq_web::Problem;
 /// Prefix of the names of the review's form fields.
 const INPUT: &str = "input.";
 
+/// Name of the field with the page to which a form leads back.
+pub(super) const BACK: &str = "back";
+
 /// Person who decides.
 pub(super) enum Answering<'a> {
     /// The reviewer whose link it is.
@@ -62,6 +65,7 @@ pub(super) fn form(
         section #decision.card aria-labelledby="decision-title" {
             h2 #decision-title { "Decision" }
             form.stack method="post" action=(path) {
+                @if let Some(back) = given.get(BACK) { input type="hidden" name=(BACK) value=(back); }
                 (who(review, answering, answered, value("reviewer"), disabled))
                 fieldset.stack disabled[disabled] {
                     legend.hidden { "Your answer" }

@@ -14,6 +14,7 @@ use tokio::process::Child;
 use crate::orchestrator;
 use crate::output::Outputs;
 use crate::shared::{FollowerHandle, Shared};
+use crate::words::WordsReader;
 
 /// Maximum delay between two attempts to store a change.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
@@ -39,6 +40,10 @@ pub(super) struct Follower<'a> {
     pub(super) child: Option<Child>,
     /// Watched directory.
     pub(super) dir: Option<Utf8PathBuf>,
+    /// Whether the directory of signals is watched.
+    pub(super) is_listening: bool,
+    /// Reader of the words of its agents.
+    pub(super) words: WordsReader,
     /// Verdicts of a delegated run's gates so far.
     pub(super) verdicts: Vec<Value>,
     /// Offsets of stored agent output, for delegated runs with streaming.
