@@ -27,10 +27,9 @@ impl PageReader for HttpPages {
     fn read(&self, url: &str) -> Result<Page, String> {
         // Its form only: the sandbox decides about hosts.
         let url = Guard::default().parse(url).map_err(|error| format!("{url} cannot be read: {error}"))?;
-        let answer = self
-            .client
-            .send(&Request::get(url.as_str()).called(url.host()))
-            .map_err(|error| format!("{} cannot be read: {error}", url.as_str()))?;
+        let answer = self.client.send(&Request::get(url.as_str()).called(url.host())).map_err(|error| {
+            format!("{} cannot be read: {}", url.as_str(), reason(&error.to_string(), url.host()))
+        })?;
         let content_type = answer.header("content-type").map(str::to_owned);
         let kind = content_type.as_deref().unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -58,4 +57,17 @@ impl PageReader for HttpPages {
         };
         Ok(Page { url: answer.url, text })
     }
+}
+
+/// Reason for the model: the proxy of a sandbox says it by a status.
+fn reason(error: &str, host: &str) -> String {
+    if error.contains("proxy server responded 403") {
+        return format!(
+            "the sandbox of the tools does not allow {host} (`sandbox.network` in the settings of the person does)"
+        );
+    }
+    if error.contains("proxy server responded 502") {
+        return format!("{host} cannot be reached: nothing answers there");
+    }
+    error.to_owned()
 }

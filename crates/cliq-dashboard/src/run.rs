@@ -329,13 +329,13 @@ pub(super) async fn cancel(
         .cancel(&run.id, &caller.label)
         .await
         .map_err(|error| Problem::of_change(error, "cancelled"))?;
-    Ok(back_or(&form, format!("/runs/{id}")))
+    Ok(back_or(&form, &format!("/runs/{id}")))
 }
 
 /// Redirect to the page that a form came from, or to another one.
-fn back_or(form: &Form, otherwise: String) -> Redirect {
+fn back_or(form: &Form, otherwise: &str) -> Redirect {
     let back = form.get("back").filter(|path| crate::mission::is_way_back(path));
-    Redirect::to(back.unwrap_or(&otherwise))
+    Redirect::to(back.unwrap_or(otherwise))
 }
 
 /// Resumes a run and shows it.

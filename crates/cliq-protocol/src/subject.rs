@@ -153,12 +153,36 @@ impl AskAnswer {
             (ReviewSubject::Question { .. }, false) => "declined to answer",
         };
         match self {
-            Self::Approved { by, .. } | Self::Rejected { by, .. } => match self.words() {
-                Some(words) => format!("{by} {done}: {words}"),
-                None => format!("{by} {done}"),
-            },
+            Self::Approved { by, .. } | Self::Rejected { by, .. } => {
+                let given = self.given();
+                match (given.is_empty(), self.words()) {
+                    (true, Some(words)) => format!("{by} {done}: {words}"),
+                    (true, None) => format!("{by} {done}"),
+                    (false, Some(words)) => format!("{by} {done} {given}: {words}"),
+                    (false, None) => format!("{by} {done} {given}"),
+                }
+            }
             Self::Expired { reason } | Self::Withdrawn { reason } => reason.clone(),
         }
+    }
+
+    /// Values of the form in a line: `blue`, or `host: db, port: 5432`.
+    fn given(&self) -> String {
+        let Self::Approved { inputs, .. } = self else { return String::new() };
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let all = match inputs.len() {
+            1 => inputs.values().map(text).collect::<String>(),
+            _ => inputs
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", text(value)))
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+        if flat.is_empty() { flat } else { format!("`{}`", shorten(&flat, TITLE)) }
     }
 
     /// Reads the answer in the result of the agent that asks people. Returns `None` if there is none.

@@ -39,7 +39,7 @@ pub(crate) enum ReviewCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Reject: the run stops.
+    /// Reject: the run stops. A request or a question of an agent is declined, and the agent goes on.
     Reject {
         #[command(flatten)]
         answer: AnswerArgs,

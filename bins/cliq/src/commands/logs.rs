@@ -1,6 +1,6 @@
 //! `cliq logs`
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -113,9 +113,11 @@ fn print_new(
         let mut text = Vec::new();
         handle.read_to_end(&mut text)?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        // With `--follow` a result may come in a later part than its call: it has no name then.
+        let mut calls = BTreeMap::new();
         for line in text[..whole].split(|&byte| byte == b'\n') {
             if let Ok(entry) = TranscriptEntry::decode(line) {
-                transcript::show(&entry)?;
+                transcript::show(&entry, &mut calls)?;
             }
         }
         printed.insert(file.clone(), start + whole as u64);

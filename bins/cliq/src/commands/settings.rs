@@ -20,7 +20,12 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
     match command {
         SettingsCommand::List { prefix, json } => list(&here.settings()?, prefix.as_deref(), *json)?,
         SettingsCommand::Get { key, reveal } => {
-            let entry = here.settings()?.entry(key)?;
+            let settings = here.settings()?;
+            let entry = settings.entry(key)?;
+            if let (None, Some(price)) = (&entry.value, built_in_price(&settings, key)) {
+                ui::line(price.to_string())?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let Some(value) = &entry.value else {
                 return Err(Failure::failed(format!("`{key}` is not set")).hint(entry.about));
             };
@@ -225,7 +230,8 @@ fn list_prices(settings: &Settings, as_json: bool) -> Result<(), Failure> {
             json!({"model": model, "in": price.input, "cached": cached, "out": price.output, "source": source(*from)})
         };
         let rows: Vec<Value> = prices.iter().map(row).collect();
-        ui::json(&json!({ "prices": rows, "built_in_date": PRICES_DATE }))?;
+        let incomplete = PriceSettings::incomplete(settings);
+        ui::json(&json!({ "prices": rows, "incomplete": incomplete, "built_in_date": PRICES_DATE }))?;
         return Ok(());
     }
     let width = prices.iter().map(|(model, ..)| model.chars().count()).max().unwrap_or(0).max("model".len());
@@ -238,6 +244,9 @@ fn list_prices(settings: &Settings, as_json: bool) -> Result<(), Failure> {
         };
         ui::line(format!("{model:<width$}  {:>8}  {cached:>8}  {:>8}{own}", price.input, price.output))?;
     }
+    for model in PriceSettings::incomplete(settings) {
+        ui::warning(&format!("`prices.{model}` needs `in` and `out`: without both it is not used"));
+    }
     ui::line(paint(
         DIM,
         format!(
@@ -246,4 +255,16 @@ fn list_prices(settings: &Settings, as_json: bool) -> Result<(), Failure> {
         ),
     ))?;
     Ok(())
+}
+
+/// Returns a price that counts although no setting sets it.
+fn built_in_price(settings: &Settings, key: &str) -> Option<f64> {
+    let (model, part) = key.strip_prefix("prices.")?.rsplit_once('.')?;
+    let (_, price, _) = PriceSettings::list(settings).into_iter().find(|(name, ..)| name == model)?;
+    match part {
+        "in" => Some(price.input),
+        "out" => Some(price.output),
+        "cached" => price.cached,
+        _ => None,
+    }
 }

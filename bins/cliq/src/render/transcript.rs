@@ -2,6 +2,7 @@
 // A new outcome has to be handled by name.
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::collections::BTreeMap;
 use std::io;
 
 use cliq_protocol::{
@@ -15,8 +16,8 @@ use crate::ui::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
 const PROMPT_LINES: usize = 12;
 const RESULT_LINES: usize = 8;
 
-/// Prints an entry.
-pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
+/// Prints an entry. `calls` has the calls so far by id: several results follow several calls, in any order.
+pub(crate) fn show(entry: &TranscriptEntry, calls: &mut BTreeMap<String, String>) -> io::Result<()> {
     let ts = entry.ts.to_string();
     let time = ts.get(11..19).unwrap_or_default();
     let head = |style, what: &str| ui::line(format!("{} {}", paint(DIM, time), paint(style, what)));
@@ -62,12 +63,16 @@ pub(crate) fn show(entry: &TranscriptEntry) -> io::Result<()> {
                 .iter()
                 .map(|(name, value)| format!("{name}: {}", short(&value.to_string())))
                 .collect();
+            let first =
+                call.arguments.values().next().map(|value| short(&value.to_string())).unwrap_or_default();
+            calls.insert(call.id.clone(), format!("{} {first}", call.name).trim_end().to_owned());
             head(YELLOW, &ui::plain(&format!("{} {}", call.name, arguments.join(", "))))
         }
         TranscriptBody::ToolResult(result) => {
             let how = if result.is_error { paint(RED, "failed") } else { paint(DIM, "result") };
             let time_taken = result.duration_ms.map(|ms| format!(" after {ms} ms")).unwrap_or_default();
-            ui::line(format!("{} {how}{}", paint(DIM, time), paint(DIM, time_taken)))?;
+            let of = calls.get(&result.id).map(|call| format!(" of {}", ui::plain(call))).unwrap_or_default();
+            ui::line(format!("{} {how}{}", paint(DIM, time), paint(DIM, format!("{of}{time_taken}"))))?;
             body(&result.text, RESULT_LINES)
         }
         TranscriptBody::Permission(asked) => {

@@ -301,11 +301,11 @@ fn images_of_a_task_are_sent() {
     for (agent, _) in APIS {
         let world = World::new(agent, TEAM, &script(&[says("A red dot.")]), Behavior::default());
         world.env.write("docs/dot.png", "");
-        std::fs::write(world.env.path("docs/dot.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+        std::fs::write(world.env.path("docs/dot.png"), b"\x89PNG\r\n\x1a\nIEND").unwrap();
         world.env.cliq(["req", "-m", "Say what ![the dot](docs/dot.png) shows."]).expect(0);
         world.env.cliq(["settings", "set", &format!("agents.{agent}.images"), "true"]).expect(0);
         world.env.cliq(["run", "--headless"]).expect(0);
         let body = world.model.requests()[0].body.to_string();
-        assert!(body.contains("iVBORw0KGgowMDAw") && body.contains("image/png"), "{agent}: {body}");
+        assert!(body.contains("iVBORw0KGgpJRU5E") && body.contains("image/png"), "{agent}: {body}");
     }
 }

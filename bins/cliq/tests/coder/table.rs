@@ -197,6 +197,12 @@ fn call_without_a_verdict_is_refused(agent: &str) {
     let world = gate(agent, "read", &replies);
     world.env.cliq(["run", "--headless"]).expect(3).says("A person decides.");
     assert!(tail(&bodies(&world)[1]).contains("may route to: work"));
+    // Wrong again, it is a failure: nothing that is unclear passes.
+    let unclear = json!({"findings": "", "outcome": "PASS", "reason": "Good.", "target": "work"});
+    let replies = [unclear.clone(), unclear].map(|verdict| calls("", &[call("give_verdict", verdict)]));
+    let world = gate(agent, "read", &replies);
+    world.env.cliq(["run", "--headless"]).expect(3).says("asked twice").says("a PASS has no target");
+    assert_eq!(bodies(&world).len(), 2);
 }
 
 fn verdict_without_tools_has_a_schema(agent: &str) {
@@ -204,7 +210,14 @@ fn verdict_without_tools_has_a_schema(agent: &str) {
     let world = gate(agent, "none", &[says(&verdict.to_string())]);
     world.env.cliq(["run", "--headless"]).expect(0).says("All is well.");
     let bodies = bodies(&world);
-    assert_eq!(schema(&bodies[0])["properties"]["target"]["enum"], json!(["work", null]), "{}", bodies[0]);
+    // Each outcome has a schema, and a target belongs to ROUTE alone.
+    let targets: Vec<Value> = schema(&bodies[0])["anyOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|outcome| outcome["properties"]["target"]["enum"].clone())
+        .collect();
+    assert_eq!(targets, [Value::Null, json!(["work"]), Value::Null], "{}", bodies[0]);
     assert_eq!(bodies.len(), 1);
 }
 

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::coder::world::{APIS, TEAM, World, call, calls, says, script};
 use crate::outside::site::{Site, html, reply};
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0000";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nIEND";
 /// The content above in Base64.
-const ENCODED: &str = "iVBORw0KGgowMDAw";
+const ENCODED: &str = "iVBORw0KGgpJRU5E";
 
 fn offered(request: &RecordedRequest) -> String {
     request.body["tools"].to_string()
@@ -36,7 +36,7 @@ fn images_are_shown_to_models_that_see_them() {
         world.env.cliq(["run", "--headless"]).expect(0);
         let results = world.results("work.1");
         assert_eq!(results[0], ("page.png: image/png, 12 bytes".to_owned(), false), "{agent}");
-        assert!(results[1].1 && results[1].0.contains("no image"), "{agent}: {results:?}");
+        assert!(results[1].1 && results[1].0.contains("no whole image"), "{agent}: {results:?}");
         assert!(results[2].1, "{agent}: {results:?}");
         let requests = world.model.requests();
         assert_eq!(requests[0].body.to_string().matches(ENCODED).count(), 0);

@@ -90,16 +90,29 @@ impl KeptImages {
 /// Reads an image of the workspace. Its content decides about the type: a server refuses a conversation with an image that is none.
 fn read(path: &str, workspace: &Utf8Path) -> Result<Image, String> {
     let place = Workspace::open(workspace, Vec::new()).map_err(|error| error.to_string())?;
-    let file = place.file(path).ok_or_else(|| format!("there is no file {path} in the workspace"))?;
+    let file = place.required_file(path)?;
     let bytes = cliq_fs::read_limited(&file, SIZE)
         .map_err(|error| format!("{path} cannot be read, at most 5 MB: {}", error.source))?;
     let media_type = media_type(&bytes)
-        .ok_or_else(|| format!("{path} is no image that can be shown: PNG, JPEG, GIF or WebP"))?;
+        .ok_or_else(|| format!("{path} is no whole image that can be shown: PNG, JPEG, GIF or WebP"))?;
     Ok(Image { path: path.to_owned(), media_type, base64: STANDARD.encode(bytes) })
 }
 
-/// Media type by the first bytes: those that all APIs accept.
+/// Media type of a whole image by its first and last bytes: those that all APIs accept.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    let end = &bytes[bytes.len().saturating_sub(4096)..];
+    let ends_with = |part: &[u8]| end.windows(part.len()).any(|window| window == part);
+    let is_whole = match bytes {
+        [0x89, ..] => ends_with(b"IEND"),
+        [0xff, ..] => ends_with(&[0xff, 0xd9]),
+        [b'R', b'I', b'F', b'F', size @ ..] => size
+            .first_chunk()
+            .is_some_and(|size| u64::from(u32::from_le_bytes(*size)) + 8 <= bytes.len() as u64),
+        _ => ends_with(b";"),
+    };
+    if !is_whole {
+        return None;
+    }
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -123,7 +136,9 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let workspace = Utf8Path::from_path(place.path()).expect("UTF-8");
         std::fs::create_dir(workspace.join("docs")).expect("made");
-        for (name, start) in [("docs/a.png", &b"\x89PNG\r\n\x1a\n"[..]), ("b.JPG", b"\xff\xd8\xff")] {
+        for (name, start) in
+            [("docs/a.png", &b"\x89PNG\r\n\x1a\nIEND"[..]), ("b.JPG", b"\xff\xd8\xff\xff\xd9")]
+        {
             std::fs::write(workspace.join(name), start).expect("written");
         }
         std::fs::write(workspace.join("text.png"), "no image").expect("written");
@@ -133,11 +148,12 @@ mod tests {
         let images = kept.load_all(&["docs/a.png".to_owned()]);
         assert_eq!(
             images[0],
-            Image { path: "docs/a.png".into(), media_type: "image/png", base64: "iVBORw0KGgo=".into() }
+            Image { path: "docs/a.png".into(), media_type: "image/png", base64: "iVBORw0KGgpJRU5E".into() }
         );
-        assert_eq!(images[0].size(), 8);
+        assert_eq!(images[0].size(), 12);
+        std::fs::write(workspace.join("half.png"), b"\x89PNG\r\n\x1a\n").expect("written");
         let first = kept.read("docs/a.png").expect("an image");
-        std::fs::write(workspace.join("docs/a.png"), b"\xff\xd8\xff").expect("written");
+        std::fs::write(workspace.join("docs/a.png"), b"\xff\xd8\xff\xff\xd9").expect("written");
         let second = kept.read("docs/a.png").expect("an image");
         assert_eq!(
             (first.path.as_str(), second.path.as_str()),
@@ -145,7 +161,12 @@ mod tests {
         );
         let paths = [first.path.clone(), second.path.clone(), ".cliq/files/dev/.images/../a.png".to_owned()];
         assert_eq!(kept.load_all(&paths), [first, second], "each as it was");
-        for (path, part) in [("text.png", "no image"), ("../b.JPG", "no file"), ("docs", "no file")] {
+        for (path, part) in [
+            ("text.png", "no whole image"),
+            ("half.png", "no whole image"),
+            ("../b.JPG", "outside"),
+            ("docs", "is a directory"),
+        ] {
             assert!(read(path, workspace).is_err_and(|why| why.contains(part)), "{path}");
         }
     }

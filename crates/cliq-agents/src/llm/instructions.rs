@@ -7,6 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::prompt::fence_for;
 
+/// Maximum size of a file in bytes.
+const MAX_FILE: u64 = 1 << 20;
 /// Names of the file, the first that exists in a directory counts.
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 /// Maximum number of bytes of all instructions of an activation.
@@ -105,10 +107,12 @@ impl Instructions {
         let path = NAMES.iter().map(|name| dir.join(name)).find(|path| path.is_file())?;
         let name = path.strip_prefix(&self.root).unwrap_or(&path).to_string();
         // One byte more shows that there is more.
-        let text = match cliq_fs::read_within(&path, &self.root, 1 << 20) {
+        let text = match cliq_fs::read_within(&path, &self.root, MAX_FILE) {
             Ok(bytes) => String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')),
             Err(error) => {
-                self.notices.push(format!("the instructions in {name} are left out: {}", error.source));
+                let is_large = path.metadata().is_ok_and(|meta| meta.len() > MAX_FILE);
+                let why = if is_large { "larger than 1 MiB".to_owned() } else { error.source.to_string() };
+                self.notices.push(format!("the instructions in {name} are left out: {why}"));
                 return None;
             }
         };

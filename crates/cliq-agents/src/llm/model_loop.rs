@@ -47,6 +47,10 @@ pub(crate) struct ModelLoop<'a> {
     files_dir: Utf8PathBuf,
     /// Whether the last answer could not be used: the next one is forced to have the structure.
     asks_again: bool,
+    /// Number of answers by the tool for it that were refused.
+    refused_answers: u32,
+    /// Reason why the work ends after the results of a reply.
+    given_up: Option<String>,
     /// Models that go on after a permanent error or an outage, the next one first.
     fallbacks: VecDeque<Access>,
     /// Process of the built-in tools.
@@ -160,6 +164,8 @@ impl ModelLoop<'_> {
             images: &self.images,
             reply_cap: self.state.reply_cap(),
         };
+        // A request without its tools is smaller than it is estimated.
+        let has_all = !request.tools.is_empty() || self.tools.is_empty();
         let transcript = &mut self.transcript;
         let mut failed_attempts = Vec::new();
         let mut on_retry = |why: &str, usage: Option<Usage>| {
@@ -179,7 +185,9 @@ impl ModelLoop<'_> {
                 if let Some(problem) = problem(&reply) {
                     self.display.act(&problem);
                 }
-                if let Some(usage) = reply.usage.as_ref().filter(|usage| self.state.is_input_cut(usage)) {
+                if let Some(usage) =
+                    reply.usage.as_ref().filter(|usage| has_all && self.state.is_input_cut(usage))
+                {
                     let warning = format!(
                         "warning: the server counted {} tokens of a request of about {}: it has left out a part of the input; set \
                          `agents.{}.context_tokens` to the context that the server was started with",
@@ -237,7 +245,10 @@ impl ModelLoop<'_> {
             }
             rest = later;
         }
-        Ok(())
+        match self.given_up.take() {
+            Some(why) => Err(self.fail(&why, None)?),
+            None => Ok(()),
+        }
     }
 
     fn run_together(&mut self, calls: &[ToolCall]) -> Result<(), AnyError> {
@@ -272,12 +283,11 @@ impl ModelLoop<'_> {
     }
 
     /// Notices about what the model is given beside its task.
-    fn notices(&self) -> Vec<TranscriptBody> {
+    fn notices(&mut self) -> Vec<TranscriptBody> {
         let of_project = self.instructions.iter().flat_map(|found| &found.notices);
-        of_project
-            .chain(&self.skills.notices)
-            .map(|text| TranscriptBody::Notice { text: text.clone() })
-            .collect()
+        let all: Vec<String> = of_project.chain(&self.skills.notices).cloned().collect();
+        all.iter().for_each(|text| self.display.act(text));
+        all.into_iter().map(|text| TranscriptBody::Notice { text }).collect()
     }
 }
 

@@ -29,7 +29,9 @@ impl Outputs {
     /// # Errors
     /// Returns the violations, for the model and for people.
     pub(crate) fn check(&self, data: Option<&Object>) -> Result<(), String> {
-        let Some(data) = data else { return Err("it has no data: a JSON object is required".to_owned()) };
+        let Some(data) = data else {
+            return Err("it has no data: a JSON object in a fenced block (```json) is required".to_owned());
+        };
         let data = Value::Object(data.clone());
         let all: Vec<String> = self
             .validator

@@ -66,7 +66,10 @@ impl Structure {
 
     /// Whether the schema has the form that providers can enforce to the letter.
     pub(crate) fn is_strict(&self) -> bool {
-        matches!(self, Self::Verdict { .. })
+        match self {
+            Self::Verdict { targets, is_bounded } => !is_bounded || targets.is_empty(),
+            Self::Outputs { .. } => false,
+        }
     }
 
     /// Schema of the answer: an object. Providers write its fields in this order.
@@ -129,7 +132,9 @@ impl Structure {
                 own["properties"]["target"] = json!({"type": "string", "enum": names});
             } else {
                 own["properties"].as_object_mut().map(|properties| properties.remove("target"));
-                own["required"].as_array_mut().map(|required| required.retain(|name| name != "target"));
+                if let Some(required) = own["required"].as_array_mut() {
+                    required.retain(|name| name != "target");
+                }
             }
             own
         };

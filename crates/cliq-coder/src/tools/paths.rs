@@ -37,6 +37,15 @@ impl Workspace {
         self.existing(path).ok().filter(|path| path.is_file())
     }
 
+    /// As [`Self::file`].
+    ///
+    /// # Errors
+    /// Returns the reason, for the model.
+    pub fn required_file(&self, path: &str) -> Result<Utf8PathBuf, String> {
+        let full = self.existing(path)?;
+        if full.is_file() { Ok(full) } else { Err(format!("{path} is a directory, or no regular file")) }
+    }
+
     /// Returns the path relative to the workspace.
     pub(crate) fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
         path.strip_prefix(&self.root).unwrap_or(path)

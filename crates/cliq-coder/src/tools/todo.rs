@@ -16,6 +16,7 @@ pub(super) struct Todo {
 
 /// Step of a list.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(expecting = "an object with `text` and `status`")]
 #[schemars(deny_unknown_fields, inline)]
 struct Step {
     /// The step, in a few words.

@@ -106,5 +106,5 @@ pub(crate) async fn send(
     let text = form.get("text").unwrap_or_default();
     let new = new_steering(caller, form.get("id"), text, form.get("phase"))?;
     core.supervisor.steer(&run.id, new).await.map_err(Problem::of_steering)?;
-    Ok(super::back_or(&form, format!("/runs/{id}#steering-title")))
+    Ok(super::back_or(&form, &format!("/runs/{id}#steering-title")))
 }

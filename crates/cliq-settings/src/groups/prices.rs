@@ -114,6 +114,14 @@ impl PriceSettings {
         all.into_iter().map(|(model, (price, source))| (model, price, source)).collect()
     }
 
+    /// Returns the models whose settings have a part of a price, and which have none: `in` or `out` is missing.
+    #[must_use]
+    pub fn incomplete(settings: &Settings) -> Vec<String> {
+        let built_in = built_in();
+        let lacks = |model: &String| Self::read(settings, model).over(built_in.get(model)).is_none();
+        names(settings, Self::KEYS).into_iter().filter(lacks).collect()
+    }
+
     /// Returns the price over another one of the same model, or `None` if a part that it must have is in neither.
     fn over(&self, known: Option<&Price>) -> Option<Price> {
         Some(Price {

@@ -169,7 +169,14 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
     if review.is_pending() {
         let id = review.id.as_str().get(..8).unwrap_or_default();
         title("answer")?;
-        ui::line(format!("  cliq review approve {id} [-m TEXT]"))?;
+        let required: Vec<String> = review
+            .form
+            .fields()
+            .iter()
+            .filter(|field| field.required)
+            .map(|field| format!(" --input {}=VALUE", field.name))
+            .collect();
+        ui::line(format!("  cliq review approve {id}{} [-m TEXT]", required.concat()))?;
         for target in &review.route_targets {
             ui::line(format!("  cliq review request-changes {id} --to {target} -m TEXT"))?;
         }

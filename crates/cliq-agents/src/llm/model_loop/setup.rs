@@ -120,6 +120,8 @@ impl<'a> ModelLoop<'a> {
             instructions,
             files_dir: ctx.files_dir().to_owned(),
             asks_again: false,
+            refused_answers: 0,
+            given_up: None,
             fallbacks: fallbacks.into(),
             host,
             people,
