@@ -29,13 +29,18 @@ pub(super) fn phase_state(phase: &Value) -> Markup {
         @if word == "unclear" {
             span class="badge unclear" { (Icon::of(word).render()) " " (status) }
             @for caveat in Caveat::of_document(&json!({"phases": [phase]})) { " " span class="badge unclear" { (caveat.label()) } }
-        } @else { (badge(status)) }
+        } @else { (badge(word)) }
     }
 }
 
 /// Returns the status of a phase, or `unclear` for a completed phase with a caveat.
 pub(super) fn phase_word(phase: &Value) -> &str {
     let status = phase["status"].as_str().unwrap_or("pending");
+    // Who is waited for does not work.
+    let reviewers = phase["review"]["reviewers"].as_array();
+    if status == "running" && reviewers.is_some_and(|names| !names.is_empty()) {
+        return "waiting";
+    }
     let is_unclear = status == "completed" && !Caveat::of_document(&json!({"phases": [phase]})).is_empty();
     if is_unclear { "unclear" } else { status }
 }

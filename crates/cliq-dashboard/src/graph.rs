@@ -95,19 +95,28 @@ fn detail(view: &Value) -> String {
     }
     let millis = view["duration_ms"].as_i64().unwrap_or(0);
     let since = view["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
+    if phase_word(view) == "waiting" {
+        return if rounds > 1 { format!("round {rounds}") } else { String::new() };
+    }
     let took = cliq_project::internals::duration(millis + since);
     if rounds > 1 { format!("{took} · round {rounds}") } else { took }
 }
 
 fn svg(workflow: &ValidatedWorkflow, phases: &Value, links: &Links<'_>) -> String {
     let picture = fold::fold(picture(workflow, phases));
-    let places = place::place(&picture);
+    // Beside the panel of a phase there is less room.
+    let columns = if links.chosen.is_some() { NARROW } else { WIDE };
+    let places = place::place(&picture, columns);
     draw::draw(&picture, &places, workflow.name.as_str(), links)
 }
 
 /// Explanation for a run without a kept team.
 pub(super) const NOT_KEPT: &str =
     "the team of this run was not kept: the run started before cliq kept teams, or its record is gone";
+
+/// Number of columns of a picture over the whole page, and of one beside a panel.
+const WIDE: usize = 6;
+const NARROW: usize = 4;
 
 /// Addresses of phases in a picture.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,6 +125,8 @@ struct Links<'a> {
     base: Option<&'a str>,
     /// The phase that is shown beside the picture.
     chosen: Option<&'a str>,
+    /// Id of the run, for the words of its agents.
+    run: Option<&'a str>,
 }
 
 /// The picture of a team.
@@ -139,7 +150,7 @@ pub(super) async fn of_run(core: &Arc<Core>, run: &Run, phases: &Value, chosen: 
     let phases = phases.clone();
     let (base, chosen) = (format!("/runs/{}", run.id), chosen.map(str::to_owned));
     let drawn = core.in_project(run, move |run, project| {
-        let links = Links { base: Some(&base), chosen: chosen.as_deref() };
+        let links = Links { base: Some(&base), chosen: chosen.as_deref(), run: Some(run.id.as_str()) };
         let workflow = match project.team_of_run(&run.id) {
             Some(team) => team.workflow(),
             // The project cannot be assembled anew while a run works in it.
@@ -182,7 +193,7 @@ mod tests {
     fn drawn(nodes: usize, edges: Vec<(usize, usize)>) -> (Picture, String) {
         let nodes = (0..nodes).map(|n| node(&format!("p{n}"))).collect();
         let picture = fold::fold(Picture { nodes, edges, routes: Vec::new() });
-        let svg = draw::draw(&picture, &place::place(&picture), "@local/x", &Links::default());
+        let svg = draw::draw(&picture, &place::place(&picture, WIDE), "@local/x", &Links::default());
         (picture, svg)
     }
 
@@ -203,9 +214,26 @@ mod tests {
     }
 
     #[test]
+    fn teams_of_28_phases_fit_a_page() {
+        let chain: Vec<_> = (1..28).map(|to| (to - 1, to)).collect();
+        let fan: Vec<_> = (1..27).flat_map(|to| [(0, to), (to, 27)]).collect();
+        let lanes: Vec<_> = (4..28).map(|to| (to - 4, to)).collect();
+        for edges in [chain, fan, lanes] {
+            let nodes = (0..28).map(|n| node(&format!("p{n}"))).collect();
+            let places = place::place(&Picture { nodes, edges, routes: Vec::new() }, WIDE);
+            assert!(
+                places.width <= 1440.0 + 24.0 && places.height <= 640.0,
+                "{} x {}",
+                places.width,
+                places.height
+            );
+        }
+    }
+
+    #[test]
     fn names_are_escaped() {
         let picture = Picture { nodes: vec![node("<script>\"&")], ..Picture::default() };
-        let svg = draw::draw(&picture, &place::place(&picture), "<b>", &Links::default());
+        let svg = draw::draw(&picture, &place::place(&picture, WIDE), "<b>", &Links::default());
         assert!(!svg.contains("<script>") && !svg.contains("<b>"));
     }
 
@@ -220,10 +248,12 @@ mod tests {
             edges.sort_unstable();
             edges.dedup();
             let picture = Picture { nodes: (0..size).map(|n| node(&n.to_string())).collect(), edges: edges.clone(), routes: Vec::new() };
-            let places = place::place(&picture);
+            let places = place::place(&picture, WIDE);
             assert_eq!(places.boxes.len(), size);
+            assert!(places.width <= 6.0 * 240.0 + 24.0, "{}", places.width);
             for (a, b) in edges {
-                assert!(places.boxes[a].0 < places.boxes[b].0, "{a} is left of {b}");
+                let place = |n: usize| (places.bands[n], places.boxes[n].0);
+                assert!(place(a) < place(b), "{a} is left of {b}, or above it");
             }
             for (n, a) in places.boxes.iter().enumerate() {
                 for b in &places.boxes[n + 1..] {

@@ -36,6 +36,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/artifacts", get(run::artifacts::page))
         .route("/runs/{id}/cost", get(run::cost::page))
         .route("/runs/{id}/events", get(run::events::page))
+        .route("/runs/{id}/logs", get(run::outputs::page))
         .route("/runs/{id}/logs/{name}", get(log::page))
         .route("/runs/{id}/handoffs/{from}/{to}", get(handoff::page))
         .route("/runs/{id}/files", get(workspace::page))

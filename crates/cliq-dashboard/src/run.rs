@@ -6,12 +6,14 @@ pub(super) mod events;
 mod files;
 mod gantt;
 pub(super) mod head;
+pub(super) mod outputs;
 mod panel;
 pub(super) mod steering;
 mod steps;
 pub(super) mod timeline;
 pub(super) mod transcripts;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -19,12 +21,12 @@ use axum::http::StatusCode;
 use axum::response::Redirect;
 use cliq_model::{Run, RunState, Scope};
 use cliq_project::RunTeam;
-use cliq_protocol::{Budget, Sandbox};
+use cliq_protocol::{Budget, RunId, Sandbox};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{count, folded, is_estimated, output, phase_state, size};
+use crate::elements::{count, folded, is_estimated, output, phase_state};
 use crate::graph::{self, RunPicture};
 use crate::markdown;
 use crate::page::{Page, PageError, show};
@@ -33,7 +35,7 @@ use crate::visitor::Visitor;
 use cliq_supervisor::internals::check_phase;
 use cliq_web::Core;
 use cliq_web::Problem;
-use cliq_web::{Form, HandoffSummary, Path, Query, RunDocument, find_run};
+use cliq_web::{Form, Path, Query, RunDocument, find_run};
 use files::RunFiles;
 use head::{Tab, summary, tabs};
 
@@ -74,15 +76,20 @@ pub(super) async fn page(
     } else {
         None
     };
-    let chosen = part.phase.as_deref().or_else(|| needs_attention(&document.phases));
+    // A phase that waits for a person opens by itself. Otherwise the graph has the whole width until a person chooses one.
+    let chosen = part.phase.as_deref().or_else(|| waits_for_a_person(&document.phases));
     // A finished run that is not the last of its project cannot go on: its outcome stays.
     let can_resume = files.is_some() && core.supervisor.check_resumable(&run).await.is_ok();
     let picture =
         if responds { graph::of_run(&core, &run, &document.phases, chosen).await } else { RunPicture::None };
-    let steps = steps::of(&core, &run).await?;
     let team = if responds { team_of(&core, &run).await } else { None };
     let base = format!("/runs/{id}");
     let phase = chosen.and_then(|name| panel::find(&document.phases, name));
+    let words = Words::of(&core, &run.id);
+    let tail = match (phase, &files) {
+        (Some(phase), Some(files)) => panel::tail(&core, &run, phase, files).await,
+        (Some(_) | None, _) => None,
+    };
     let review = match phase.and_then(|phase| phase["review"]["id"].as_str()) {
         Some(review) => crate::review::form_in_place(&core, &visitor, review).await,
         None => None,
@@ -93,10 +100,10 @@ pub(super) async fn page(
         @if let Some(requirement) = &document.requirement {
             details.card { summary { "Requirement" } div.prose { (markdown::render(requirement)) } }
         }
-        div.split {
+        div #overview class=[phase.is_some().then_some("split")] data-mirror {
             section aria-labelledby="graph-title" {
                 h2 #graph-title { "Phases" }
-                div #graph.scroll.graphbox data-live tabindex="0" role="region" aria-label="Graph of the phases" {
+                div #graph.scroll data-live tabindex="0" role="region" aria-label="Graph of the phases" {
                     @match picture {
                         RunPicture::Drawn(svg) => (PreEscaped(svg)),
                         RunPicture::NotKept => p.empty { (graph::NOT_KEPT) },
@@ -105,31 +112,16 @@ pub(super) async fn page(
                     }
                 }
             }
-            aside #panel.panel data-live tabindex="-1" aria-label="Phase" {
-                @match phase {
-                    Some(phase) => (panel::panel(&run, &document.phases, phase, files.as_ref(), review.as_ref())),
-                    None => p.empty { "Choose a phase in the graph or in the table." },
+            aside #panel.panel data-live data-mirror hidden[phase.is_none()] tabindex="-1" aria-label="Phase" {
+                @if let Some(phase) = phase {
+                    (panel::panel(&run, &document.phases, phase, &words, files.as_ref(), review.as_ref(), tail.as_ref()))
                 }
             }
         }
-        div #phases.scroll data-live { (phases(&document.phases, &base, part.phases)) }
+        div #phases.scroll data-live { (phases(&document.phases, &words, &base, part.phases)) }
         (steering::section(&visitor, &document, files.as_ref()))
-        @if let Some(files) = &files {
-            div.columns {
-                section aria-labelledby="handoffs-title" {
-                    h2 #handoffs-title { "Handoffs" }
-                    div #handoffs data-live { (handoffs(&files.handoffs, &base)) }
-                }
-                section aria-labelledby="logs-title" {
-                    h2 #logs-title { "Logs" }
-                    div #logs data-live { (logs(files, &base)) }
-                }
-            }
-            p { a href=(format!("{base}/files")) { "Files of the workspace" } }
-        } @else if responds {
-            p.empty { "The workspace is gone: logs, handoffs and files with it." }
-        } @else {
-            p.empty { (NOT_RESPONDING) }
+        @if files.is_none() {
+            p.empty { @if responds { "The workspace is gone: logs, handoffs and files with it." } @else { (NOT_RESPONDING) } }
         }
         @if let Some(team) = &team {
             details.card {
@@ -139,10 +131,6 @@ pub(super) async fn page(
                     details { summary { "role " code { (name) } } (output("Role", &shown(text.as_bytes()))) }
                 }
             }
-        }
-        section aria-labelledby="timeline-title" {
-            h2 #timeline-title { "Steps" }
-            div #timeline data-live { (steps) }
         }
     };
     let events = events_of(&run);
@@ -154,17 +142,43 @@ async fn team_of(core: &Core, run: &Run) -> Option<RunTeam> {
     core.in_project(run, |run, project| Ok(project.team_of_run(&run.id))).await.ok().flatten()
 }
 
-/// Address of the event stream of a run that has not ended.
+/// Address of the event stream of a run that has not ended, with the words of its agents.
 fn events_of(run: &Run) -> Option<String> {
-    (!run.life.state.is_final()).then(|| format!("/api/v1/runs/{}/events?after={}", run.id, run.last_event))
+    (!run.life.state.is_final())
+        .then(|| format!("/api/v1/runs/{}/events?words=true&after={}", run.id, run.last_event))
 }
 
-/// Returns the phase that asks most for attention: one that escalated, was stopped, works or waits.
-fn needs_attention(phases: &Value) -> Option<&str> {
-    let order = ["escalated", "stopped", "running", "waiting"];
-    let rows: Vec<&Value> = phases.as_array().into_iter().flatten().collect();
-    let of = |status: &&str| rows.iter().find(|phase| phase["status"] == **status);
-    order.iter().find_map(of).and_then(|phase| phase["name"].as_str())
+/// Returns the phase that waits for a review.
+fn waits_for_a_person(phases: &Value) -> Option<&str> {
+    let mut rows = phases.as_array().into_iter().flatten();
+    rows.find(|phase| phase["review"]["reviewers"].as_array().is_some_and(|names| !names.is_empty()))
+        .and_then(|phase| phase["name"].as_str())
+}
+
+/// Words of the agents of a run at this moment, by phase.
+pub(super) struct Words {
+    run: String,
+    texts: HashMap<String, String>,
+}
+
+impl Words {
+    fn of(core: &Core, run: &RunId) -> Self {
+        let words = core.supervisor.hub().words(run);
+        let texts = words.iter().map(|(phase, words)| (phase.to_string(), words.text.to_string())).collect();
+        Self { run: run.to_string(), texts }
+    }
+
+    /// Place for the words of a phase at work. `None` for a phase that does not work.
+    fn of_phase(&self, phase: &Value) -> Option<Markup> {
+        let name = phase["name"].as_str()?;
+        (phase["status"] == "running").then(|| {
+            let said = self
+                .texts
+                .get(name)
+                .map_or_else(|| phase["message"].as_str().unwrap_or_default(), String::as_str);
+            html! { span data-words=(format!("{}/{name}", self.run)) { (shown(said.as_bytes())) } }
+        })
+    }
 }
 
 fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, can_resume: bool) -> Markup {
@@ -208,7 +222,7 @@ fn actions(visitor: &Visitor, run: &Run, document: &RunDocument, can_resume: boo
     }
 }
 
-fn phases(phases: &Value, base: &str, part: usize) -> Markup {
+fn phases(phases: &Value, words: &Words, base: &str, part: usize) -> Markup {
     let mut rows: Vec<&Value> = phases.as_array().into_iter().flatten().collect();
     if rows.len() > LISTED {
         // First the phases that need attention, then the others in the order of the file.
@@ -225,7 +239,7 @@ fn phases(phases: &Value, base: &str, part: usize) -> Markup {
         @if !rows.is_empty() {
             table.phases {
                 thead { tr { th { "Phase" } th { "State" } th { "Kind" } th { "Rounds" } th { "Took" } th { "Used" } th { "Last" } } }
-                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, base, 0)) } }
+                tbody { @for phase in rows.iter().skip(part * LISTED).take(LISTED) { (row(phase, words, base, 0)) } }
             }
         }
         @if parts > 1 {
@@ -238,7 +252,7 @@ fn phases(phases: &Value, base: &str, part: usize) -> Markup {
     }
 }
 
-fn row(phase: &Value, base: &str, depth: usize) -> Markup {
+fn row(phase: &Value, words: &Words, base: &str, depth: usize) -> Markup {
     let text = |key: &str| phase[key].as_str().unwrap_or_default();
     let millis = phase["duration_ms"].as_i64().unwrap_or(0);
     let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
@@ -259,7 +273,10 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
             td.number data-label="took" { (cliq_project::internals::duration(millis + since)) }
             td.number data-label="used" { @if used > 0 { @if is_estimated(&phase["usage"]) { "≈" } (count(used)) @if let Some(cost) = cost { " $" (format!("{cost:.4}")) } } @else { "–" } }
             td.why {
-                (folded(text("message")))
+                @match words.of_phase(phase).filter(|_| depth == 0) {
+                    Some(words) => (words),
+                    None => (folded(text("message"))),
+                }
                 @if let Some(review) = phase["review"]["id"].as_str().filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) {
                     " " a.button href=(format!("/reviews/{review}")) { "Review" }
                     p.quiet { "since " (phase["review"]["since"].as_str().unwrap_or_default()) ", until " (phase["review"]["until"].as_str().unwrap_or_default()) }
@@ -276,43 +293,7 @@ fn row(phase: &Value, base: &str, depth: usize) -> Markup {
                 }
             }
         }
-        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, base, depth + 1)) }
-    }
-}
-
-fn handoffs(all: &[HandoffSummary], base: &str) -> Markup {
-    html! {
-        @if all.is_empty() { p.empty { "Nothing was handed over yet." } }
-        @if all.len() > LISTED { p.quiet { "The first " (LISTED) " of " (all.len()) "; the API has all." } }
-        ul.plain {
-            @for handoff in all.iter().take(LISTED) {
-                li {
-                    a href=(format!("{base}/handoffs/{}/{}", handoff.from, handoff.to)) {
-                        (handoff.from) " → " (handoff.to)
-                    }
-                    " " span.quiet { (size(handoff.size)) }
-                }
-            }
-        }
-    }
-}
-
-fn logs(files: &RunFiles, base: &str) -> Markup {
-    let count = files.logs.len();
-    // The orchestrator's, and the newest.
-    let is_listed = |n: usize| n == 0 || n > count.saturating_sub(LISTED);
-    let listed = files.logs.iter().enumerate().filter(|(n, _)| is_listed(*n)).map(|(_, log)| log);
-    html! {
-        @if files.has_checkpoints { p { a href=(format!("{base}/changes")) { "What the run changed" } } }
-        @if count > LISTED { p.quiet { "The newest " (LISTED) " of " (count) "; the API has all." } }
-        ul.plain {
-            @for log in listed {
-                li {
-                    a href=(format!("{base}/logs/{}", log.name)) { (log.name) }
-                    " " span.quiet { (size(log.size)) }
-                }
-            }
-        }
+        @for inner in phase["run"]["phases"].as_array().into_iter().flatten() { (row(inner, words, base, depth + 1)) }
     }
 }
 

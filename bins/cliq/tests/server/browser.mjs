@@ -41,7 +41,7 @@ await tell("GO build");
 await phase("build", "completed");
 
 console.log("a gate's loop is seen");
-await page.locator("#timeline").getByText("quality: ROUTE to mend").waitFor();
+await page.locator("#phase-quality", { hasText: "waiting" }).waitFor();
 await phase("mend", "running");
 await tell("GO mend");
 await phase("quality", "completed");
@@ -52,10 +52,9 @@ await tell("RESTART");
 await tell("GO ship");
 await phase("ship", "completed");
 await page.locator("#summary .badge.completed").waitFor();
-await page.getByText("run COMPLETED").waitFor();
 assert.equal(await page.locator("#connection").textContent(), "");
 assert.equal(await page.evaluate(() => window.neverReloaded), true, "the page was never loaded again");
-const steps = () => page.locator("#timeline li").allTextContents();
+const steps = () => page.locator("#phases tr").allTextContents();
 const live = await steps();
 await page.reload();
 assert.deepEqual(live, await steps(), "what was shown live is what a new page shows: nothing twice, nothing missing");
@@ -78,6 +77,7 @@ assert.equal(await page.getByText("run COMPLETED").count(), 0);
 await tell("GO ship");
 await page.locator("pre.log", { hasText: "COMPLETED" }).waitFor();
 await page.goBack();
+await page.getByRole("link", { name: "Logs", exact: true }).click();
 await page.locator("#logs a", { hasText: "ship." }).click();
 await page.locator("pre.log", { hasText: "line 8" }).waitFor();
 assert.equal((await page.locator("pre.log").textContent()).match(/line 3/g).length, 1, "each line once");
@@ -98,6 +98,8 @@ await page.locator("#panel h2", { hasText: "mend" }).waitFor();
 assert.equal(await page.evaluate(() => window.neverReloaded), true, "the page was never loaded again");
 await page.getByRole("link", { name: "Timeline" }).click();
 assert.equal(await page.locator(".gantt .span.back").count(), 1, "the round that the gate sent back");
+await page.locator("#steps").getByText("quality: ROUTE to mend").waitFor();
+await page.getByText("run COMPLETED").waitFor();
 
 console.log("runs are found by words, and several are cancelled at once");
 await page.goto(base + "/runs/new?team=@local/long");
@@ -140,7 +142,7 @@ if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is mis
 await plain.close();
 
 console.log("accessible, light, and fit for every screen");
-const paths = ["/", "/runs", "/runs?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects", "/tokens",
+const paths = ["/", "/runs", "/runs?q=show&within=1d", "/design", ...["", "?phase=quality", "/timeline", "/logs", "/transcripts", "/changes", "/artifacts", "/cost", "/events", "/files?path=mended"].map((part) => new URL(run).pathname + part), new URL(long).pathname, "/runs/new?team=@local/show", "/teams", "/teams/@local/show", `/runs/new?like=${run.split("/").pop()}`, `/compare?id=${run.split("/").pop()}&id=${long.split("/").pop()}`, "/usage?days=7", "/plans", "/signals", "/projects", "/tokens",
   "/usage", new URL(run).pathname + "/logs/orchestrator", new URL(run).pathname + "/handoffs/quality/mend", new URL(run).pathname + "/files"];
 await look({ browser, state, base, paths, as: { [new URL(long).pathname]: "run-cancelled" } });
 await browser.close();

@@ -99,19 +99,27 @@ impl Skills {
     fn add_all(&mut self, source: &Source, selection: &SkillSelection) {
         let Ok(root) = source.dir.canonicalize_utf8() else { return };
         let Ok(entries) = root.read_dir_utf8() else { return };
-        let mut dirs: Vec<Utf8PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
+        let mut dirs: Vec<(Utf8PathBuf, bool)> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| {
+                let kind = entry.file_type().ok()?;
+                (kind.is_dir() || kind.is_symlink()).then(|| (entry.into_path(), kind.is_symlink()))
+            })
+            .collect();
         dirs.sort();
-        for dir in dirs {
+        // Few system calls for each: there may be hundreds.
+        for (mut dir, is_link) in dirs {
             let name = dir.file_name().unwrap_or_default().to_owned();
-            // A link may lead out of the directory of the owner.
-            let is_link = std::fs::symlink_metadata(&dir).is_ok_and(|meta| meta.is_symlink());
-            let file = dir.join("SKILL.md");
-            if !file.is_file() || is_link && source.owner != Owner::Person {
-                continue;
+            if is_link {
+                // A link may lead out of the directory of the owner.
+                let target = dir.canonicalize_utf8().ok().filter(|_| source.owner == Owner::Person);
+                let Some(target) = target else { continue };
+                dir = target;
             }
-            let Ok(dir) = dir.canonicalize_utf8() else { continue };
-            let text = cliq_fs::read_within(&dir.join("SKILL.md"), &dir, MAX_FILE)
-                .map_err(|error| error.source.to_string());
+            let text = match cliq_fs::read_within(&dir.join("SKILL.md"), &dir, MAX_FILE) {
+                Err(error) if error.is_not_found() => continue,
+                text => text.map_err(|error| error.source.to_string()),
+            };
             let text = text.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "not text".to_owned()));
             let place = || format!("the skill `{}` of the {}", shorten(&name, 80), source.owner.as_str());
             let skill = match text {

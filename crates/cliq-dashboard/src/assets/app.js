@@ -25,6 +25,10 @@ function soon() {
 }
 
 function show(fresh) {
+  for (const part of document.querySelectorAll("[data-mirror]")) {
+    const next = fresh.getElementById(part.id);
+    if (next) { part.className = next.className; part.hidden = next.hidden; }
+  }
   replace(fresh);
   document.querySelectorAll("[data-list]").forEach((list) => reconcile(list, fresh.getElementById(list.id)));
   const needs = fresh.querySelector("[data-needs]");
@@ -123,11 +127,12 @@ function follow(url, kinds) {
 
 const events = document.querySelector("[data-events]");
 if (events) {
-  follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_waiting", "run_woken", "run_not_started", "run_not_resumed", "orchestrator_died",
+  const stream = follow(events.dataset.events, ["run_queued", "run_dispatched", "run_requeued", "run_waiting", "run_woken", "run_not_started", "run_not_resumed", "orchestrator_died",
     "cancel_requested_by_caller", "run_started", "run_resumed", "run_interrupted", "phase_started", "agent_started", "commands_finished",
     "usage_reported", "review_waits", "agent_completed", "work_failed", "verdict", "verdict_rejected", "phase_completed", "phase_escalated", "phase_reset",
     "phase_stopped", "phase_skipped", "phase_decided", "items_started", "item_failed", "items_merged", "merge_conflict", "retry_scheduled",
     "retry_delayed", "retry_due", "review_idle", "run_parked", "steering_received", "steering_delivered", "access_refused", "draining", "warning", "cancel_requested", "orchestrator_failed", "notify_requested", "run_finished"]);
+  stream.addEventListener("words", speak);
 }
 // A phase is opened beside the graph without loading the page again.
 document.addEventListener("click", (click) => {
@@ -167,7 +172,7 @@ if (changes) {
 // The words of an agent go to their place, without a request.
 function speak(event) {
   const { of, text } = JSON.parse(event.data);
-  document.querySelectorAll(`[data-words="${CSS.escape(of)}"]`).forEach((place) => { if (text) place.textContent = text; });
+  document.querySelectorAll(`[data-words="${CSS.escape(of)}"]`).forEach((place) => { if (text) place.textContent = place.closest("svg") ? [...text].slice(0, 28).join("") : text; });
 }
 
 // Ctrl-K: a way to every page, and to runs by their words. `/` goes to the search.
@@ -222,10 +227,11 @@ document.addEventListener("keydown", (key) => {
 if (location.hash === "#q") document.getElementById("q")?.focus();
 
 // A log that grows: what is new is appended as text.
+const steering = /\x1b\[[0-9;:?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b./g;
+const control = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
+const harmless = (text) => text.replace(/\r\n?/g, "\n").replace(steering, "").replace(control, "\ufffd");
 const log = document.querySelector("[data-log]");
 if (log) {
-  const steering = /\x1b\[[0-9;:?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b./g;
-  const control = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
   let offset = Number(log.dataset.offset);
   const decoder = new TextDecoder();
   const grow = async () => {
@@ -236,10 +242,22 @@ if (log) {
       offset = Number(response.headers.get("x-next-offset"));
       if (!text) return;
       const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 20;
-      log.append(text.replace(/\r\n?/g, "\n").replace(steering, "").replace(control, "\ufffd"));
+      log.append(harmless(text));
       if (atEnd) log.scrollTop = log.scrollHeight;
     } catch { /* The next try may succeed. */ }
   };
   setInterval(grow, 1000);
 }
+// The last lines of a log in a panel, which is replaced now and then.
+setInterval(async () => {
+  const tail = document.querySelector("pre[data-tail]");
+  if (!tail || document.hidden) return;
+  try {
+    const response = await fetch(`${tail.dataset.tail}?offset=${tail.dataset.offset}&limit=65536`);
+    if (!response.ok) return;
+    const text = await response.text();
+    tail.dataset.offset = response.headers.get("x-next-offset");
+    if (text) tail.textContent = (tail.textContent + harmless(text)).split("\n").slice(-21).join("\n");
+  } catch { /* The next try may succeed. */ }
+}, 1000);
 if (document.querySelector("pre#log")) { const end = document.querySelector("pre#log"); end.scrollTop = end.scrollHeight; }

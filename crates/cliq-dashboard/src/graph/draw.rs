@@ -22,8 +22,9 @@ pub(super) fn draw(picture: &Picture, places: &Places, team: &str, links: &Links
             viewBox=(format!("0 {} {} {}", number(-top), number(width), number(height)))
             role="group" aria-label=(format!("{team}: {phases} phases{note}")) {
             @for &(from, to) in &picture.edges { path.edge d=(edge(places, from, to)) {} }
-            @for &(from, to) in &picture.routes { path.route d=(route(picture, places, from, to)) {} }
             @for (node, &(x, y)) in picture.nodes.iter().zip(&places.boxes) { (drawn(node, x, y, links)) }
+            // In front of the boxes: a way back is what a person looks for.
+            @for &(from, to) in &picture.routes { path.route d=(route(picture, places, from, to)) {} }
         }
     }
     .into_string()
@@ -35,6 +36,12 @@ fn number(value: f64) -> String {
 
 fn edge(places: &Places, from: usize, to: usize) -> String {
     let ((x1, y1), (x2, y2)) = (places.boxes[from], places.boxes[to]);
+    if places.bands[from] != places.bands[to] {
+        // From the lower edge to the upper one of a box in another band.
+        let (x1, y1, x2) = (x1 + WIDTH / 2.0, y1 + HEIGHT, x2 + WIDTH / 2.0);
+        let middle = f64::midpoint(y1, y2);
+        return format!("M{x1:.0} {y1:.0}C{x1:.0} {middle:.0} {x2:.0} {middle:.0} {x2:.0} {y2:.0}");
+    }
     let (x1, y1, y2) = (x1 + WIDTH, y1 + HEIGHT / 2.0, y2 + HEIGHT / 2.0);
     let middle = f64::midpoint(x1, x2);
     format!("M{x1:.0} {y1:.0}C{middle:.0} {y1:.0} {middle:.0} {y2:.0} {x2:.0} {y2:.0}")
@@ -72,6 +79,9 @@ fn drawn(node: &Node, x: f64, y: f64, links: &Links<'_>) -> Markup {
     let parts: Vec<String> = node.statuses.iter().map(|(status, n)| format!("{n} {status}")).collect();
     let second = if node.members > 1 {
         parts.join(", ")
+    } else if links.base.is_none() && status == "pending" {
+        // A definition has no state.
+        if node.detail.is_empty() { node.kind.clone() } else { format!("{} · {}", node.kind, node.detail) }
     } else if node.detail.is_empty() {
         format!("{} · {}", node.kind, status)
     } else {
@@ -100,7 +110,7 @@ fn drawn(node: &Node, x: f64, y: f64, links: &Links<'_>) -> Markup {
         }
         rect x=(number(x)) y=(number(y)) width=(number(WIDTH)) height=(number(HEIGHT)) rx=(if class.ends_with("gate") { "16" } else { "6" }) {}
         text.name x=(number(x + 10.0)) y=(number(y + 21.0)) { (short) @if node.members > 1 { " ×" (node.members) } }
-        text.detail x=(number(x + 10.0)) y=(number(y + 40.0)) { (second) }
+        text.detail x=(number(x + 10.0)) y=(number(y + 40.0)) data-words=[links.run.filter(|_| status == "running" && node.members == 1).map(|run| format!("{run}/{}", node.name))] { (second) }
     };
     html! {
         @match links.base {

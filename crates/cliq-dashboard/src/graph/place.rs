@@ -13,6 +13,10 @@ pub(super) const WIDTH: f64 = 184.0;
 pub(super) const HEIGHT: f64 = 52.0;
 /// Between layers, and between boxes of a layer.
 const GAP: (f64, f64) = (56.0, 20.0);
+/// Between bands.
+const BAND_GAP: f64 = 44.0;
+/// Maximum number of boxes of a layer that stand in one column.
+const MAX_ROWS: usize = 8;
 /// Around the picture.
 pub(super) const MARGIN: f64 = 12.0;
 
@@ -20,12 +24,14 @@ pub(super) const MARGIN: f64 = 12.0;
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) boxes: Vec<(f64, f64)>,
+    /// Band of each box.
+    pub(super) bands: Vec<usize>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// Lays a picture out.
-pub(super) fn place(picture: &Picture) -> Places {
+/// Lays a picture out in bands of at most `columns` columns, one below the other, so that it fits a page.
+pub(super) fn place(picture: &Picture, columns: usize) -> Places {
     let count = picture.nodes.len();
     // Support phases stand behind a gate that routes to them.
     let support = picture.routes.iter().copied().filter(|&(_, to)| picture.nodes[to].support);
@@ -34,11 +40,68 @@ pub(super) fn place(picture: &Picture) -> Places {
     edges.dedup();
     let layers = layers(count, &edges);
     let heights = heights(count, &edges, &layers);
-    let width = layers.iter().copied().max().map_or(0, |last| last + 1) as f64 * (WIDTH + GAP.0) - GAP.0;
-    let height = heights.iter().copied().fold(0.0, f64::max) + HEIGHT;
-    let boxes =
-        layers.iter().zip(&heights).map(|(&layer, &y)| (MARGIN + layer as f64 * (WIDTH + GAP.0), MARGIN + y));
-    Places { boxes: boxes.collect(), width: width + 2.0 * MARGIN, height: height + 2.0 * MARGIN }
+    let cells = cells(&layers, &heights, columns.max(2));
+    let bands = cells.iter().map(|cell| cell.band + 1).max().unwrap_or(0);
+    let (mut tops, mut top) = (Vec::new(), MARGIN);
+    for band in 0..bands {
+        let of_band = || cells.iter().filter(|cell| cell.band == band).map(|cell| cell.y);
+        let (first, last) = (of_band().fold(f64::MAX, f64::min), of_band().fold(0.0, f64::max));
+        tops.push(top - first.min(last));
+        top += last - first.min(last) + HEIGHT + BAND_GAP;
+    }
+    let boxes: Vec<(f64, f64)> = cells
+        .iter()
+        .map(|cell| (MARGIN + cell.column as f64 * (WIDTH + GAP.0), tops[cell.band] + cell.y))
+        .collect();
+    let width = boxes.iter().map(|(x, _)| x + WIDTH).fold(0.0, f64::max) + MARGIN;
+    let height = boxes.iter().map(|(_, y)| y + HEIGHT).fold(0.0, f64::max) + MARGIN;
+    Places { boxes, bands: cells.iter().map(|cell| cell.band).collect(), width, height }
+}
+
+/// Place of a box: band, column of the band, and height in the picture before it was cut into bands.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    band: usize,
+    column: usize,
+    y: f64,
+}
+
+/// Puts layers into columns of bands. A layer of many boxes takes several columns.
+fn cells(layers: &[usize], heights: &[f64], columns: usize) -> Vec<Cell> {
+    let last = layers.iter().copied().max().map_or(0, |last| last + 1);
+    let mut cells = vec![Cell { band: 0, column: 0, y: 0.0 }; layers.len()];
+    let (mut band, mut next) = (0, 0);
+    for layer in 0..last {
+        let mut boxes: Vec<usize> = (0..layers.len()).filter(|&n| layers[n] == layer).collect();
+        boxes.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));
+        let wide = boxes.len().div_ceil(MAX_ROWS).min(columns).max(1);
+        if next + wide > columns && next > 0 {
+            (band, next) = (band + 1, 0);
+        }
+        let rows = boxes.len().div_ceil(wide);
+        for (n, &node) in boxes.iter().enumerate() {
+            let y = if wide == 1 { heights[node] } else { (n % rows) as f64 * (HEIGHT + GAP.1) };
+            cells[node] = Cell { band, column: next + n / rows, y };
+        }
+        next += wide;
+    }
+    for band in 0..=band {
+        close_gaps(&mut cells, band);
+    }
+    cells
+}
+
+/// Moves the boxes of a band together where nothing is between them.
+fn close_gaps(cells: &mut [Cell], band: usize) {
+    let mut order: Vec<usize> = (0..cells.len()).filter(|&n| cells[n].band == band).collect();
+    order.sort_by(|&a, &b| cells[a].y.total_cmp(&cells[b].y));
+    let (mut before, mut y) = (None, 0.0);
+    for n in order {
+        let own = cells[n].y;
+        y += before.map_or(0.0, |before: f64| (own - before).min(HEIGHT + GAP.1));
+        before = Some(own);
+        cells[n].y = y;
+    }
 }
 
 /// The layer of each box: one behind the last of those that it waits for. A line that closes a circle counts for nothing.

@@ -64,6 +64,10 @@ pub(super) fn form(
     html! {
         section #decision.card aria-labelledby="decision-title" {
             h2 #decision-title { "Decision" }
+            @if !review.is_pending() {
+                // Nothing to fill in: a form would show other values than those that count.
+                fieldset.stack disabled { legend.hidden { "Your answer" } p { "There is nothing to decide any more. The answers that count are above." } }
+            } @else {
             form.stack method="post" action=(path) {
                 @if let Some(back) = given.get(BACK) { input type="hidden" name=(BACK) value=(back); }
                 (who(review, answering, answered, value("reviewer"), disabled))
@@ -91,6 +95,7 @@ pub(super) fn form(
                     }
                     p.hint { (consequences(review)) }
                 }
+            }
             }
         }
     }

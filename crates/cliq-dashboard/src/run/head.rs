@@ -26,18 +26,21 @@ pub(crate) enum Tab {
     Artifacts,
     /// Usage by phase and model.
     Cost,
+    /// Logs and handoffs.
+    Logs,
     /// Raw events.
     Events,
 }
 
 impl Tab {
-    const ALL: [(Self, &'static str, &'static str); 7] = [
+    const ALL: [(Self, &'static str, &'static str); 8] = [
         (Self::Overview, "", "Overview"),
         (Self::Timeline, "/timeline", "Timeline"),
         (Self::Transcripts, "/transcripts", "Transcripts"),
         (Self::Changes, "/changes", "Changes"),
         (Self::Artifacts, "/artifacts", "Artifacts"),
         (Self::Cost, "/cost", "Cost"),
+        (Self::Logs, "/logs", "Logs"),
         (Self::Events, "/events", "Events"),
     ];
 }

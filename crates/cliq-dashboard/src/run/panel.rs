@@ -2,9 +2,11 @@
 
 use cliq_model::Run;
 use cliq_protocol::{Limited, Sandbox};
+use cliq_web::{Core, read_log};
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::Words;
 use super::files::RunFiles;
 use crate::elements::{badge, count, estimated, folded, is_estimated, output, phase_state, size};
 use crate::text::shown;
@@ -22,8 +24,10 @@ pub(super) fn panel(
     run: &Run,
     phases: &Value,
     phase: &Value,
+    words: &Words,
     files: Option<&RunFiles>,
     review: Option<&Markup>,
+    tail: Option<&LogTail>,
 ) -> Markup {
     let text = |key: &str| phase[key].as_str().unwrap_or_default();
     let name = text("name");
@@ -51,7 +55,10 @@ pub(super) fn panel(
         @if let Ok(limited) = Limited::read(phase["limited"].clone(), "limited") {
             p.warning { strong { "Stopped at " (shown(limited.to_string().as_bytes())) } ": the work is not complete." }
         }
-        @if !text("message").is_empty() { p { (folded(text("message"))) } }
+        @match words.of_phase(phase) {
+            Some(words) => p.words { (words) },
+            None => @if !text("message").is_empty() { p { (folded(text("message"))) } },
+        }
         @if let Some(review) = review { (review) }
         @if !items.is_empty() {
             h3 { "Items" }
@@ -67,6 +74,7 @@ pub(super) fn panel(
             h3 { "The last it printed" }
             (output("Output of the agent", &shown(tail.as_bytes())))
         }
+        @if let Some(tail) = tail { (tail.render(run)) }
         (used(phase))
         @if let Some(files) = files { (listed_files(files, &base, name, rounds)) }
         @if let Ok(sandbox) = Sandbox::from_value(phase["sandbox"].clone(), "sandbox") { p.quiet { "sandbox " (sandbox.to_string()) } }
@@ -83,7 +91,7 @@ fn commands(phase: &Value) -> Markup {
                 @let said = command["output_tail"].as_str().unwrap_or_default();
                 details open[command["pass"] == false] {
                     summary {
-                        @if command["pass"] == true { (badge("completed")) } @else { (badge("failed")) }
+                        @if command["pass"] == true { (badge("passed")) } @else { (badge("failed")) }
                         " " code { (shown(name.as_bytes())) }
                         @if let Some(millis) = command["duration_ms"].as_i64() { span.quiet { " " (cliq_project::internals::duration(millis)) } }
                         @if let Some(code) = command["exit_code"].as_i64().filter(|code| *code != 0) { span.quiet { " exit status " (code) } }
@@ -137,6 +145,47 @@ fn listed_files(files: &RunFiles, base: &str, name: &str, rounds: u64) -> Markup
         @if !logs.is_empty() {
             h3 { "Logs" }
             ul.plain { @for log in logs.iter().rev().take(LISTED) { li { a href=(format!("{base}/logs/{}", log.name)) { (log.name) } " " span.quiet { (size(log.size)) } } } }
+        }
+    }
+}
+
+/// Last lines of the newest log of a phase.
+pub(super) struct LogTail {
+    name: String,
+    text: String,
+    /// Offset of the byte after them.
+    end: u64,
+    grows: bool,
+}
+
+/// Reads the last lines of the newest log of a phase. `None` if it has no log, or an empty one.
+pub(super) async fn tail(core: &Core, run: &Run, phase: &Value, files: &RunFiles) -> Option<LogTail> {
+    const BYTES: i64 = 8 << 10;
+    const LINES: usize = 20;
+    let name = phase["name"].as_str()?;
+    let is_own = |log: &&cliq_web::LogFile| {
+        log.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')) && log.size > 0
+    };
+    let log = files.logs.iter().rev().find(is_own)?.name.clone();
+    let read = {
+        let log = log.clone();
+        core.in_project(run, move |run, _| read_log(run, &log, -BYTES, BYTES.unsigned_abs())).await
+    };
+    let (bytes, from, _) = read.ok()?;
+    let all = shown(&bytes);
+    let lines: Vec<&str> = all.lines().collect();
+    let text = lines[lines.len().saturating_sub(LINES)..].join("\n") + "\n";
+    let grows = phase["status"] == "running" && !run.life.state.is_final();
+    Some(LogTail { name: log, text, end: from + bytes.len() as u64, grows })
+}
+
+impl LogTail {
+    fn render(&self, run: &Run) -> Markup {
+        let url = format!("/api/v1/runs/{}/logs/{}", run.id, self.name);
+        html! {
+            h3 { "Log" }
+            p.quiet { "The last lines of " a href=(format!("/runs/{}/logs/{}", run.id, self.name)) { (self.name) } }
+            pre.log tabindex="0" role="region" aria-label="Last lines of the log" data-tail=[self.grows.then_some(&url)] data-offset=(self.end) { (self.text) }
         }
     }
 }

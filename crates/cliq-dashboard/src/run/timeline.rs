@@ -41,6 +41,7 @@ pub(crate) async fn page(
         let to = if chart.is_over { chart.to.unwrap_or(from) } else { cliq_fs::now_millis() };
         draw(rows, from, to, &format!("/runs/{id}?phase="))
     });
+    let steps = super::steps::of(&core, &run).await?;
     let link = |part: usize| format!("/runs/{id}/timeline?part={part}");
     let content = html! {
         (head(&run, Tab::Timeline))
@@ -60,6 +61,10 @@ pub(crate) async fn page(
                 @if part > 0 { a href=(link(part - 1)) { "before" } " " }
                 @if part + 1 < parts { a href=(link(part + 1)) { "after" } }
             }
+        }
+        section aria-labelledby="steps-title" {
+            h2 #steps-title { "Steps" }
+            div #steps data-live { (steps) }
         }
     };
     let events = super::events_of(&run);

@@ -9,14 +9,17 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, ToSchema};
 
 use super::errors::Reading;
 use crate::app::App;
 use crate::wire_event::frame;
 use cliq_protocol::RunId;
-use cliq_supervisor::{EventTail, TailItem};
+use cliq_supervisor::{EventTail, TailItem, Words};
 use cliq_web::Problem;
 use cliq_web::Reader;
 use cliq_web::{Path, Query};
@@ -55,6 +58,9 @@ pub(crate) struct EventsQuery {
     /// The most events of a page. 200 unless said otherwise. A stream has no limit.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// Whether a stream also has frames `words`: the last words of an agent at work, `{"phase", "text", "of": "RUN/PHASE"}`. They have no number and are not
+    /// stored. `text` is empty when the phase no longer works.
+    words: Option<bool>,
 }
 
 /// The events of a run. With `Accept: text/event-stream` a stream that goes on until the run ends: each event once, in order,
@@ -94,7 +100,7 @@ pub(crate) async fn events(
         if run.life.state.is_final() && after >= run.last_event {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        return Ok(stream_of(&app, &run.id, after));
+        return Ok(stream_of(&app, &run.id, after, query.words == Some(true)));
     }
     let limit = query.limit.unwrap_or(200);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -114,12 +120,21 @@ pub(crate) async fn events(
 /// A client that reads a run's events.
 struct Stream {
     tail: EventTail,
+    /// Words of all runs, if they are wanted.
+    words: Option<broadcast::Receiver<Arc<Words>>>,
+    run: RunId,
     began: bool,
     ended: bool,
 }
 
-fn stream_of(app: &App, run: &RunId, after: i64) -> Response {
-    let state = Stream { tail: app.core.supervisor.tail(run, after), began: false, ended: false };
+fn stream_of(app: &App, run: &RunId, after: i64, with_words: bool) -> Response {
+    let state = Stream {
+        tail: app.core.supervisor.tail(run, after),
+        words: with_words.then(|| app.core.supervisor.hub().listen()),
+        run: run.clone(),
+        began: false,
+        ended: false,
+    };
     let body = Body::from_stream(stream::unfold(state, async |mut state| {
         let bytes = state.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(bytes), state))
@@ -139,7 +154,11 @@ impl Stream {
         if self.ended {
             return None;
         }
-        Some(match self.tail.next().await.ok()? {
+        let item = tokio::select! {
+            item = self.tail.next() => item,
+            words = next_words(&mut self.words, &self.run) => return Some(words),
+        };
+        Some(match item.ok()? {
             TailItem::Events(events) => match &events[..] {
                 [event] => frame(event),
                 events => events.iter().map(frame).collect::<Vec<_>>().concat().into(),
@@ -154,5 +173,22 @@ impl Stream {
                 Bytes::from_static(b"event: end\ndata: {}\n\n")
             }
         })
+    }
+}
+
+/// Waits for the next words of a run.
+async fn next_words(words: &mut Option<broadcast::Receiver<Arc<Words>>>, run: &RunId) -> Bytes {
+    let Some(receiver) = words else { return std::future::pending().await };
+    loop {
+        match receiver.recv().await {
+            Ok(words) if words.run == *run => {
+                let data =
+                    json!({"phase": words.phase, "text": words.text, "of": format!("{run}/{}", words.phase)});
+                return format!("event: words\ndata: {data}\n\n").into();
+            }
+            // The next words replace those that were lost.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
     }
 }
