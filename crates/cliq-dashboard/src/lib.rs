@@ -6,6 +6,7 @@
 //!
 //! All text of agents is rendered as text: `maud` escapes it, and `text.rs` removes what controls a terminal.
 
+mod ansi;
 mod assets;
 mod audit;
 mod changes;

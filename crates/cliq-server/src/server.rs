@@ -22,6 +22,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tower_http::compression::CompressionLayer;
 
 use crate::a2a::card_document::CardCache;
 use crate::a2a::mesh::status::Meshes;
@@ -289,6 +290,8 @@ fn router(app: &Arc<App>) -> Router {
         .merge(hooks::routes())
         .merge(mcp::routes(app))
         .fallback(not_found)
+        // Not streams of events, and nothing small. Pages with secrets are shown once, and to who asked for them.
+        .layer(CompressionLayer::new())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))
 }

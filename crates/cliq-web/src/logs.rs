@@ -67,9 +67,23 @@ fn list(dir: &Utf8Path) -> Vec<LogFile> {
 /// # Errors
 /// Returns a problem if the run has no such log.
 pub fn read_log(run: &Run, name: &str, offset: i64, limit: u64) -> Result<(Vec<u8>, u64, u64), Problem> {
-    let dir = directory_of(run);
-    let path = if name == ORCHESTRATOR { dir.join("orchestrator.log") } else { dir.join("logs").join(name) };
+    let path = path_of_log(run, name).ok_or_else(|| Problem::not_found("the run has no such log"))?;
     read_part(&path, name, offset, limit).ok_or_else(|| Problem::not_found("the run has no such log"))
+}
+
+/// Path of a log. `None` for a name that no log has.
+pub(crate) fn path_of_log(run: &Run, name: &str) -> Option<Utf8PathBuf> {
+    let dir = directory_of(run);
+    match name {
+        ORCHESTRATOR => Some(dir.join("orchestrator.log")),
+        name if is_plain(name) => Some(dir.join("logs").join(name)),
+        _ => None,
+    }
+}
+
+/// Whether a name is one of a file, and of no directory or hidden file.
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) && !name.starts_with('.')
 }
 
 /// Reads up to `limit` bytes of a transcript from `offset`, as [`read_log`] does.
@@ -87,9 +101,7 @@ pub fn read_transcript(
 }
 
 fn read_part(path: &Utf8Path, name: &str, offset: i64, limit: u64) -> Option<(Vec<u8>, u64, u64)> {
-    let is_plain =
-        name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) && !name.starts_with('.');
-    if !is_plain {
+    if !is_plain(name) {
         return None;
     }
     // Regular files only, without waiting, and within the project: agents write there too.

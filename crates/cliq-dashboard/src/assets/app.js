@@ -226,27 +226,48 @@ document.addEventListener("keydown", (key) => {
 });
 if (location.hash === "#q") document.getElementById("q")?.focus();
 
-// A log that grows: what is new is appended as text.
+// A log that grows: its new lines come with their numbers and colours.
 const steering = /\x1b\[[0-9;:?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b./g;
 const control = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]/g;
 const harmless = (text) => text.replace(/\r\n?/g, "\n").replace(steering, "").replace(control, "\ufffd");
-const log = document.querySelector("[data-log]");
+const log = document.querySelector("[data-log]"), MOST = 5000;
 if (log) {
-  let offset = Number(log.dataset.offset);
-  const decoder = new TextDecoder();
-  const grow = async () => {
+  const follows = document.getElementById("follow");
+  let growing = false;
+  setInterval(async () => {
+    if (growing || document.hidden) return;
+    growing = true;
     try {
-      const response = await fetch(`${log.dataset.log}?offset=${offset}&limit=262144`);
-      if (!response.ok) return;
-      const text = decoder.decode(await response.arrayBuffer(), { stream: true });
-      offset = Number(response.headers.get("x-next-offset"));
-      if (!text) return;
-      const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 20;
-      log.append(harmless(text));
-      if (atEnd) log.scrollTop = log.scrollHeight;
+      const response = await fetch(`${log.dataset.log}?after=${log.dataset.offset}&line=${log.dataset.line}`);
+      if (response.ok) {
+        const text = await response.text();
+        log.dataset.offset = response.headers.get("x-next-offset");
+        log.dataset.line = response.headers.get("x-next-line");
+        if (text) {
+          log.insertAdjacentHTML("beforeend", text);
+          while (log.childElementCount > MOST) log.firstElementChild.remove();
+          if (follows?.checked) log.scrollTop = log.scrollHeight;
+        }
+      }
     } catch { /* The next try may succeed. */ }
-  };
-  setInterval(grow, 1000);
+    growing = false;
+  }, 1000);
+}
+// From one line that reports an error to the next.
+const nextError = document.getElementById("next-error");
+if (nextError && document.querySelector("pre#log [data-error]")) {
+  nextError.hidden = false;
+  let at = -1;
+  nextError.addEventListener("click", () => {
+    const all = [...document.querySelectorAll("pre#log [data-error]")];
+    at = (at + 1) % all.length;
+    const follows = document.getElementById("follow");
+    if (follows) follows.checked = false;
+    document.querySelector("pre#log .at")?.classList.remove("at");
+    all[at].classList.add("at");
+    all[at].scrollIntoView({ block: "center" });
+    all[at].querySelector("a").focus({ preventScroll: true });
+  });
 }
 // The last lines of a log in a panel, which is replaced now and then.
 setInterval(async () => {
@@ -260,4 +281,4 @@ setInterval(async () => {
     if (text) tail.textContent = (tail.textContent + harmless(text)).split("\n").slice(-21).join("\n");
   } catch { /* The next try may succeed. */ }
 }, 1000);
-if (document.querySelector("pre#log")) { const end = document.querySelector("pre#log"); end.scrollTop = end.scrollHeight; }
+if (document.querySelector("pre#log") && !location.hash && !location.search) { const end = document.querySelector("pre#log"); end.scrollTop = end.scrollHeight; }
