@@ -35,6 +35,7 @@ mod run;
 mod runs;
 mod sign_in;
 mod signals;
+mod team_cards;
 mod team_runs;
 mod teams;
 mod text;

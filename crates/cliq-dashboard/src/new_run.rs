@@ -17,7 +17,8 @@ use crate::team_runs::{facts, runs_of};
 use crate::teams::roles;
 use crate::visitor::Visitor;
 use cliq_supervisor::{NewRun, RunRules};
-use cliq_web::{Core, Form, Problem, Query, TeamDocument, find_team, list_teams, team_document};
+use crate::team_cards::cards;
+use cliq_web::{Core, Form, Problem, Query, TeamCard, TeamDocument, find_team, team_cards, team_document};
 
 /// Prefix of the names of input fields.
 const INPUT: &str = "input.";
@@ -82,7 +83,8 @@ async fn form(
 ) -> Result<Markup, Problem> {
     let (host, name) = (core.host().clone(), team.trim().to_owned());
     let read = tokio::task::spawn_blocking(move || {
-        let teams = list_teams(&host)?;
+        let teams = team_cards(&host)?;
+        let agents = host.settings().map(|settings| host.usable_agents(&settings)).unwrap_or_default();
         let chosen = if name.is_empty() {
             None
         } else {
@@ -90,9 +92,9 @@ async fn form(
             let picture = checked.workflow.as_ref().map(graph_of_team);
             Some((team_document(&name, &checked), picture, roles(&found, &checked)))
         };
-        Ok::<_, Problem>((teams, chosen))
+        Ok::<_, Problem>((teams, agents, chosen))
     });
-    let (teams, chosen) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let (teams, agents, chosen) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let instances = core.runs.instances().await?;
     let figures = match &chosen {
         Some((team, ..)) => Some(runs_of(core, &team.name).await?.1),
@@ -106,19 +108,14 @@ async fn form(
                 @if !problem.errors.is_empty() { ul { @for error in &problem.errors { li { (error) } } } }
             }
         }
-        form.inline method="get" action="/runs/new" {
-            label for="team" { "Team" }
-            select #team name="team" required {
-                option value="" { "Choose a team" }
-                @for other in teams.iter().filter(|team| team.valid) {
-                    option value=(other.name) selected[other.name == team] { (other.name) }
-                }
-            }
-            button type="submit" { "Choose" }
+        @if chosen.is_none() {
+            form.inline method="get" action="/runs/new" { (choice_of_team(&teams, team)) button type="submit" { "Choose" } }
+            h2 { "Teams" }
+            (cards(&teams, true))
         }
         @if let Some((team, picture, roles)) = &chosen {
             div.split {
-                section aria-label="Form" { (details(team, &instances, given)) }
+                section aria-label="Form" { (details(team, &teams, &instances, &agents, given, wrong)) }
                 aside.panel aria-label="Team" {
                     h2 { a href=(format!("/teams/{}", team.name)) { (team.name) } }
                     @if let Some(figures) = &figures { (facts(figures)) }
@@ -130,7 +127,42 @@ async fn form(
     })
 }
 
-fn details(team: &TeamDocument, instances: &[Instance], given: &BTreeMap<String, String>) -> Markup {
+fn choice_of_team(teams: &[TeamCard], chosen: &str) -> Markup {
+    html! {
+        label for="team" { "Team" }
+        select #team name="team" required {
+            option value="" { "Choose a team" }
+            @for other in teams.iter().filter(|team| team.summary.valid) {
+                option value=(other.summary.name) selected[other.summary.name == chosen] { (other.summary.name) }
+            }
+        }
+    }
+}
+
+/// Problems of a field, beside it. They name the field.
+fn problems_of(wrong: Option<&Problem>, field: &str) -> Vec<String> {
+    let name = format!("`{field}`");
+    let all = wrong.into_iter().flat_map(|problem| problem.errors.iter().chain([&problem.detail]));
+    all.filter(|text| text.contains(&name)).cloned().collect()
+}
+
+fn shown_problems(field: &str, problems: &[String]) -> Markup {
+    html! { @if !problems.is_empty() { p.alert #(format!("{field}-wrong")) role="alert" { (problems.join("; ")) } } }
+}
+
+fn details(
+    team: &TeamDocument,
+    teams: &[TeamCard],
+    instances: &[Instance],
+    agents: &[String],
+    given: &BTreeMap<String, String>,
+    wrong: Option<&Problem>,
+) -> Markup {
+    let card = teams.iter().find(|card| card.summary.name == team.name);
+    let missing: &[String] = card.and_then(|card| card.needs.as_ref()).map_or(&[], |needs| &needs.missing);
+    let wrong_agent = problems_of(wrong, "agent");
+    let is_more_open = !missing.is_empty()
+        || ["agent", "budget_usd", "max_parallel"].iter().any(|field| !problems_of(wrong, field).is_empty());
     let value = |name: &str| given.get(name).map(String::as_str).unwrap_or_default();
     html! {
         @if let Some(description) = &team.description { p { (description) } }
@@ -138,18 +170,28 @@ fn details(team: &TeamDocument, instances: &[Instance], given: &BTreeMap<String,
             @if !list.is_empty() { p.quiet { (title) ": " (list.join("; ")) } }
         }
         form.stack method="post" action="/runs/new" {
-            input type="hidden" name="team" value=(team.name);
+            div.inline {
+                (choice_of_team(teams, &team.name))
+                // What is filled in stays.
+                button type="submit" name="choose" value="team" formnovalidate { "Choose" }
+            }
+            @if !missing.is_empty() {
+                div.warning { p { strong { "This team cannot run here as it is." } } ul { @for why in missing { li { (why) } } } }
+            }
             label for="title" { "Title" }
             input #title name="title" maxlength="200" value=(value("title")) placeholder="the first line of what is to be done";
             label for="requirement" { "What is to be done" }
             textarea #requirement name="requirement" rows="6" { (value("requirement")) }
             @for input in &team.inputs {
                 @let field = format!("{INPUT}{}", input.name);
+                @let problems = problems_of(wrong, &input.name);
                 label for=(field) { (input.name) @if input.required { " (required)" } }
                 @if let Some(about) = &input.description { p.hint #(format!("{field}-about")) { (about) } }
                 input id=(field) name=(field) required[input.required] value=(value(&field))
                     placeholder=[input.default.as_deref()]
+                    aria-invalid=[(!problems.is_empty()).then_some("true")]
                     aria-describedby=[input.description.as_ref().map(|_| format!("{field}-about"))];
+                (shown_problems(&field, &problems))
             }
             label for="instance" { "Where" }
             select #instance name="instance" {
@@ -160,14 +202,20 @@ fn details(team: &TeamDocument, instances: &[Instance], given: &BTreeMap<String,
             }
             label for="repos" { "Repositories for a fresh workspace, one per line" }
             textarea #repos name="repos" rows="2" { (value("repos")) }
-            details {
+            (shown_problems("repos", &problems_of(wrong, "repos")))
+            details open[is_more_open] {
                 summary { "More" }
                 label for="agent" { "Agent for phases that name none" }
-                input #agent name="agent" value=(value("agent"));
+                input #agent name="agent" value=(value("agent")) list="agents" placeholder=[agents.first()] aria-invalid=[(!wrong_agent.is_empty()).then_some("true")];
+                datalist #agents { @for agent in agents { option value=(agent) {} } }
+                p.hint { @if agents.is_empty() { "No model agent can work here: `cliq doctor` on the server says what each lacks." } @else { "Can work here: " (agents.join(", ")) } }
+                (shown_problems("agent", &wrong_agent))
                 label for="budget_usd" { "Budget in US dollars" }
                 input #budget_usd name="budget_usd" inputmode="decimal" value=(value("budget_usd"));
+                (shown_problems("budget_usd", &problems_of(wrong, "budget_usd")))
                 label for="max_parallel" { "Phases at the same time, at most" }
                 input #max_parallel name="max_parallel" inputmode="numeric" value=(value("max_parallel"));
+                (shown_problems("max_parallel", &problems_of(wrong, "max_parallel")))
             }
             button.primary type="submit" { "Start" }
         }
@@ -182,6 +230,11 @@ pub(super) async fn submit(
 ) -> Result<Response, PageError> {
     let caller = visitor.demand(Scope::Run)?.clone();
     let team = form_data.get("team").unwrap_or_default().to_owned();
+    if form_data.get("choose").is_some() {
+        let given: BTreeMap<String, String> = form_data.0.into_iter().collect();
+        let content = form(&core, &team, &given, None).await?;
+        return Ok(layout::page(&visitor, "New run", None, &content).into_response());
+    }
     let problem = match start(&core, &form_data, caller.label).await {
         Ok(run) => return Ok(Redirect::to(&format!("/runs/{}", run.id)).into_response()),
         Err(problem) => problem,
@@ -192,8 +245,29 @@ pub(super) async fn submit(
 }
 
 async fn start(core: &Core, form: &Form, caller: String) -> Result<Run, Problem> {
-    let checked = core.supervisor.check(read(form, caller)?, &RunRules::for_token()).await?;
+    let new = read(form, caller)?;
+    check_needs(core, form).await?;
+    let checked = core.supervisor.check(new, &RunRules::for_token()).await?;
     Ok(core.supervisor.submit(checked).await?)
+}
+
+/// Refuses a run that would fail at once for want of an agent or a program.
+async fn check_needs(core: &Core, form: &Form) -> Result<(), Problem> {
+    let (Some(team), agent) = (form.get("team").map(str::to_owned), form.get("agent").map(str::to_owned)) else {
+        return Ok(());
+    };
+    let host = core.host().clone();
+    let missing = tokio::task::spawn_blocking(move || {
+        let (_, checked) = find_team(&host, &team).ok()?;
+        let settings = host.settings().ok()?;
+        Some(host.needs(checked.workflow.as_ref()?, &settings, agent.as_deref()).missing)
+    });
+    let missing = missing.await.ok().flatten().unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let errors = missing.into_iter().map(|why| format!("`agent`: {why}")).collect();
+    Err(Problem::unprocessable("the team cannot run here as it is", errors))
 }
 
 fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {

@@ -9,34 +9,23 @@ use crate::elements::badge;
 use crate::graph::graph_of_team;
 use crate::markdown;
 use crate::page::{Page, show};
+use crate::team_cards::cards;
 use crate::team_runs::{facts, list as list_of_runs, runs_of};
 use crate::visitor::Visitor;
 use cliq_project::FoundTeam;
 use cliq_web::Core;
 use cliq_web::Problem;
-use cliq_web::{Path, find_team, list_teams, team_document};
+use cliq_web::{Path, find_team, team_cards, team_document};
 use cliq_workflow::TeamCheck;
 
 /// All teams.
 pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
     let host = core.host().clone();
-    let read = tokio::task::spawn_blocking(move || list_teams(&host));
+    let read = tokio::task::spawn_blocking(move || team_cards(&host));
     let teams = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let content = html! {
         h1 { "Teams" }
-        table {
-            thead { tr { th { "Team" } th { "What it does" } th { "Source" } th { "Check" } } }
-            tbody {
-                @for team in &teams {
-                    tr {
-                        td { a href=(format!("/teams/{}", team.name)) { (team.name) } }
-                        td { (team.description.as_deref().unwrap_or_default()) }
-                        td { (team.source) }
-                        td { @if team.valid { (badge("valid")) } @else { (badge("has errors")) } }
-                    }
-                }
-            }
-        }
+        (cards(&teams, false))
         p.hint { "`cliq team install` on the server's machine adds one." }
     };
     show(&visitor, "Teams", "/teams", &content)

@@ -95,6 +95,16 @@ pub(crate) const NEW_TEAM: &[(&str, &str)] =
 pub(crate) const BUNDLED: &[BundledTeam] =
     &[HELLO_WORLD, CODE, FEATURE_DEV_JS, DEMO_TEAM, REVIEW_DEMO_TEAM, PULL_DEMO_TEAM];
 
+/// Files that a demonstration works on, by the name of its team. Other teams have none.
+#[must_use]
+pub fn demo_files(team: &str) -> &'static [(&'static str, &'static str)] {
+    match team {
+        "@cliq/demo" => DEMO_FILES,
+        "@cliq/demo-review" => REVIEW_DEMO_FILES,
+        _ => &[],
+    }
+}
+
 /// Writes files below a directory, creating directories as needed. Scripts, which begin with `#!`, become executable.
 ///
 /// # Errors

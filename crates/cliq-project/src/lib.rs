@@ -24,6 +24,7 @@ mod host;
 mod install;
 mod launcher;
 mod media_type;
+mod needs;
 mod new_team;
 mod outside;
 #[cfg(feature = "plans")]
@@ -59,6 +60,7 @@ pub use history::RecordedRun;
 pub use host::Host;
 pub use install::InstalledTeam;
 pub use launcher::LauncherKind;
+pub use needs::TeamNeeds;
 pub use outside::{OutsideDirection, OutsideEntry};
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
@@ -81,7 +83,7 @@ pub use cliq_settings::{Environment, Settings};
 pub mod internals {
     pub use crate::bundled::{
         BundledTeam, DEMO_FILES, DEMO_TEAM, MODEL_DEMO_FILES, MODEL_DEMO_SCRIPT, PULL_DEMO_FILES,
-        PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, write_files,
+        PULL_DEMO_TEAM, REVIEW_DEMO_FILES, REVIEW_DEMO_TEAM, demo_files, write_files,
     };
     pub use crate::handover::{HANDOVER_LIMIT, Handover};
     pub use crate::history::recorded_run_id;

@@ -6,6 +6,8 @@ use camino::Utf8Path;
 use cliq_fs::IoContext;
 use cliq_http::Guard;
 use cliq_model::Run;
+use cliq_git::{Git, init_with_commit};
+use cliq_project::internals::{demo_files, write_files};
 use cliq_project::{Host, Project, ProjectError};
 
 use crate::repositories::clone;
@@ -25,6 +27,9 @@ pub(crate) fn prepare(host: &Host, guard: &Guard, run: &Run) -> Result<(), Proje
         fs::create_dir_all(&run.workspace).at("create", &run.workspace)?;
         let project = Project::init_for_run(&run.workspace, host.clone())?;
         clone(host, guard, &request.repos, &run.workspace)?;
+        if request.repos.is_empty() {
+            write_demo(run)?;
+        }
         project
     } else {
         Project::open(&run.workspace, host.clone())?
@@ -36,6 +41,21 @@ pub(crate) fn prepare(host: &Host, guard: &Guard, run: &Run) -> Result<(), Proje
         Some(requirement) if !requirement.trim().is_empty() => project.set_requirement(requirement),
         _ => Ok(()),
     }
+}
+
+/// Writes the files that a demonstration works on, as the first commit of a repository: so its changes can be seen.
+fn write_demo(run: &Run) -> Result<(), ProjectError> {
+    let files = demo_files(run.team.as_str());
+    if files.is_empty() {
+        return Ok(());
+    }
+    write_files(&run.workspace, files)?;
+    // Without git the run has no changes to show, and works all the same.
+    let git = Git::new(&run.workspace);
+    if let Err(error) = init_with_commit(&git, ("cliq", "cliq@localhost"), "Files of the demonstration") {
+        tracing::debug!(run = %run.id, %error, "the files of a demonstration are in no repository");
+    }
+    Ok(())
 }
 
 /// Removes the workspace that was created for a run.

@@ -1,7 +1,7 @@
 //! Documents of teams.
 
 use camino::Utf8Path;
-use cliq_project::{FoundTeam, Host};
+use cliq_project::{FoundTeam, Host, TeamNeeds};
 use cliq_protocol::TeamName;
 use cliq_workflow::{Diagnostic, PhaseId, Severity, TeamCheck};
 use serde::Serialize;
@@ -111,6 +111,41 @@ pub fn list_teams(host: &Host) -> Result<Vec<TeamSummary>, Problem> {
             valid: team.valid,
         })
         .collect())
+}
+
+/// Team in a list, with what it needs.
+#[derive(Debug)]
+pub struct TeamCard {
+    /// Fields of the list.
+    pub summary: TeamSummary,
+    /// Number of its phases; 0 if it has errors.
+    pub phases: usize,
+    /// Inputs that a run has to have.
+    pub inputs: Vec<String>,
+    /// Needs. `None` if the team has errors.
+    pub needs: Option<TeamNeeds>,
+}
+
+/// Lists installed and bundled teams with what each needs here. Blocks.
+///
+/// # Errors
+/// Returns a problem if the teams or the settings cannot be read.
+pub fn team_cards(host: &Host) -> Result<Vec<TeamCard>, Problem> {
+    let settings = host.settings()?;
+    let card = |summary: TeamSummary| {
+        let checked = find_team(host, &summary.name).ok().map(|(_, checked)| checked);
+        let workflow = checked.as_ref().and_then(|checked| checked.workflow.as_ref());
+        let required = |input: &&cliq_workflow::Input| input.required && input.default.is_none();
+        TeamCard {
+            phases: workflow.map_or(0, |workflow| workflow.phases().len()),
+            inputs: workflow
+                .map(|workflow| workflow.inputs.iter().filter(required).map(|input| input.name.clone()).collect())
+                .unwrap_or_default(),
+            needs: workflow.map(|workflow| host.needs(workflow, &settings, None)),
+            summary,
+        }
+    };
+    Ok(list_teams(host)?.into_iter().map(card).collect())
 }
 
 /// Returns the problems of a checked team.

@@ -24,9 +24,15 @@ await page.waitForURL(base + "/");
 
 console.log("start a run by the form of its team");
 await page.getByRole("link", { name: "New run" }).click();
-await page.getByLabel("Team").selectOption("@local/show");
+await page.locator(".teams .card", { hasText: "@local/show" }).getByText("needs the input who").waitFor();
+await page.locator(".teams .card", { hasText: "@cliq/hello-world" }).getByText("needs a model agent").waitFor();
+await page.getByLabel("Team").selectOption("@local/long");
 await page.getByRole("button", { name: "Choose" }).click();
 await page.getByLabel("What is to be done").fill("Build it **well**");
+await page.getByLabel("Team").selectOption("@local/show");
+await page.getByRole("button", { name: "Choose" }).click();
+await page.getByLabel("who (required)").waitFor();
+assert.equal(await page.getByLabel("What is to be done").inputValue(), "Build it **well**", "another team keeps what was typed");
 await page.getByLabel("who (required)").fill("me & <you>");
 await page.getByRole("button", { name: "Start" }).click();
 await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
@@ -137,8 +143,8 @@ assert.equal(await still.locator("#phases tbody tr").count(), 4);
 assert.equal(await still.locator("#graph svg .node").count(), 4);
 await still.goto(base + "/runs/new?team=@local/show");
 await still.getByLabel("who (required)").evaluate((input) => input.removeAttribute("required")).catch(() => {});
-await still.locator("form.stack button").click();
-if (still.url().endsWith("/runs/new")) await still.getByText("input `who` is missing").waitFor();
+await still.getByRole("button", { name: "Start" }).click();
+if (still.url().endsWith("/runs/new")) await still.locator("[id='input.who-wrong']").getByText("input `who` is missing").waitFor();
 await plain.close();
 
 console.log("accessible, light, and fit for every screen");

@@ -1,0 +1,63 @@
+//! Needs of a team that this machine may lack, said before a run can fail for want of them.
+
+use cliq_agents::{ModelAgent, Usable};
+use cliq_settings::Settings;
+use cliq_workflow::ValidatedWorkflow;
+
+use crate::agents::needs_default;
+use crate::host::Host;
+
+/// Needs of a team, and what of them is missing here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TeamNeeds {
+    /// Agents that its phases name, each once. Those of the team itself are left out.
+    pub agents: Vec<String>,
+    /// Whether phases name no agent: they get the default one.
+    pub default_agent: bool,
+    /// Programs that the team names under `tools`.
+    pub programs: Vec<String>,
+    /// Reasons why a run would fail here. Empty if it can start.
+    pub missing: Vec<String>,
+}
+
+impl Host {
+    /// Returns the needs of a team. `agent` is the agent for phases that name none; without it the default of the settings.
+    #[must_use]
+    pub fn needs(&self, workflow: &ValidatedWorkflow, settings: &Settings, agent: Option<&str>) -> TeamNeeds {
+        let mut needs = TeamNeeds {
+            default_agent: needs_default(workflow),
+            programs: workflow.tools.clone(),
+            ..TeamNeeds::default()
+        };
+        for (_, phase) in workflow.phases() {
+            if let Some(name) = &phase.agent
+                && !workflow.agents.contains_key(name)
+                && !needs.agents.contains(name)
+            {
+                needs.agents.push(name.clone());
+            }
+        }
+        let mut missing = Vec::new();
+        let asked = needs.agents.iter().map(String::as_str).chain(agent.filter(|_| needs.default_agent));
+        for name in asked {
+            if let Some(Usable::No(why)) = cliq_agents::usable(name, settings, &self.environment) {
+                missing.push(format!("agent `{name}`: {why}"));
+            }
+        }
+        if needs.default_agent && agent.is_none() && self.default_agent(settings).is_none() {
+            missing.push("phases of the team name no agent, and no model agent can work here: `cliq doctor` says what each lacks".to_owned());
+        }
+        let is_missing = |program: &&String| self.environment.find_program(program).is_none();
+        missing.extend(needs.programs.iter().filter(is_missing).map(|program| format!("the program `{program}` is not on the PATH")));
+        needs.missing = missing;
+        needs
+    }
+
+    /// Returns the names of the model agents that can work here, the first of which is the default unless the settings name another.
+    #[must_use]
+    pub fn usable_agents(&self, settings: &Settings) -> Vec<String> {
+        let is_usable = |agent: &ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
+        ModelAgent::all(settings).into_iter().filter(is_usable).map(|agent| agent.name).collect()
+    }
+}
