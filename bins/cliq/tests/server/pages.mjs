@@ -111,7 +111,7 @@ async function operate(view, path) {
   }
 }
 
-const name = (path) => path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "run").replace(/cliq-[a-z0-9]{6}/g, "project").replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "runs";
+const name = (path) => path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "run").replace(/cliq-[a-z0-9]{6}/g, "project").replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "first";
 
 /** Looks at each path. `as` names pages whose address has no telling name. */
 export async function look({ browser, state, base, paths, as = {} }) {
