@@ -45,7 +45,9 @@ impl Icon {
     /// Returns the icon of a state of a run or a phase.
     pub(super) fn of(word: &str) -> Self {
         match word {
-            "completed" | "complete" | "can run here" | "valid" | "done" | "delivered" | "passed" => Self::Check,
+            "completed" | "complete" | "can run here" | "valid" | "done" | "delivered" | "passed" => {
+                Self::Check
+            }
             "failed" | "error" | "has errors" | "missing" => Self::Cross,
             "running" | "started" | "starting" | "processing" | "planning" | "implementing" | "reviewing"
             | "verifying" => Self::Play,

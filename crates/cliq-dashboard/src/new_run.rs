@@ -13,11 +13,11 @@ use serde::Deserialize;
 use crate::graph::graph_of_team;
 use crate::layout;
 use crate::page::{Page, PageError, show};
+use crate::team_cards::cards;
 use crate::team_runs::{facts, runs_of};
 use crate::teams::roles;
 use crate::visitor::Visitor;
 use cliq_supervisor::{NewRun, RunRules};
-use crate::team_cards::cards;
 use cliq_web::{Core, Form, Problem, Query, TeamCard, TeamDocument, find_team, team_cards, team_document};
 
 /// Prefix of the names of input fields.
@@ -110,13 +110,12 @@ async fn form(
         }
         @if chosen.is_none() {
             form.inline method="get" action="/runs/new" { (choice_of_team(&teams, team)) button type="submit" { "Choose" } }
-            h2 { "Teams" }
             (cards(&teams, true))
         }
         @if let Some((team, picture, roles)) = &chosen {
             div.split {
                 section aria-label="Form" { (details(team, &teams, &instances, &agents, given, wrong)) }
-                aside.panel aria-label="Team" {
+                aside.panel aria-label="Graph and roles" {
                     h2 { a href=(format!("/teams/{}", team.name)) { (team.name) } }
                     @if let Some(figures) = &figures { (facts(figures)) }
                     @if let Some(svg) = picture { div.scroll tabindex="0" role="region" aria-label="Graph of the phases" { (PreEscaped(svg)) } }
@@ -253,7 +252,8 @@ async fn start(core: &Core, form: &Form, caller: String) -> Result<Run, Problem>
 
 /// Refuses a run that would fail at once for want of an agent or a program.
 async fn check_needs(core: &Core, form: &Form) -> Result<(), Problem> {
-    let (Some(team), agent) = (form.get("team").map(str::to_owned), form.get("agent").map(str::to_owned)) else {
+    let (Some(team), agent) = (form.get("team").map(str::to_owned), form.get("agent").map(str::to_owned))
+    else {
         return Ok(());
     };
     let host = core.host().clone();

@@ -12,10 +12,11 @@ pub(super) fn cards(teams: &[TeamCard], starts: bool) -> Markup {
 
 fn card(team: &TeamCard, starts: bool) -> Markup {
     let (summary, name) = (&team.summary, &team.summary.name);
-    let link = if starts && summary.valid { format!("/runs/new?team={name}") } else { format!("/teams/{name}") };
+    let link =
+        if starts && summary.valid { format!("/runs/new?team={name}") } else { format!("/teams/{name}") };
     html! {
         article.card {
-            h3 { a.strong href=(link) { (name) } }
+            h2 { a.strong href=(link) { (name) } }
             @if let Some(description) = &summary.description { p { (description) } }
             p.facts.small {
                 @if summary.valid { span { (team.phases) " phases" } } @else { (badge("has errors")) }

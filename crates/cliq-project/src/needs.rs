@@ -49,7 +49,13 @@ impl Host {
             missing.push("phases of the team name no agent, and no model agent can work here: `cliq doctor` says what each lacks".to_owned());
         }
         let is_missing = |program: &&String| self.environment.find_program(program).is_none();
-        missing.extend(needs.programs.iter().filter(is_missing).map(|program| format!("the program `{program}` is not on the PATH")));
+        missing.extend(
+            needs
+                .programs
+                .iter()
+                .filter(is_missing)
+                .map(|program| format!("the program `{program}` is not on the PATH")),
+        );
         needs.missing = missing;
         needs
     }
@@ -57,7 +63,8 @@ impl Host {
     /// Returns the names of the model agents that can work here, the first of which is the default unless the settings name another.
     #[must_use]
     pub fn usable_agents(&self, settings: &Settings) -> Vec<String> {
-        let is_usable = |agent: &ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
+        let is_usable =
+            |agent: &ModelAgent| matches!(agent.usable(settings, &self.environment), Usable::Yes(_));
         ModelAgent::all(settings).into_iter().filter(is_usable).map(|agent| agent.name).collect()
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
+use cliq_git::{Git, init_with_commit};
 use cliq_http::Guard;
 use cliq_model::Run;
-use cliq_git::{Git, init_with_commit};
 use cliq_project::internals::{demo_files, write_files};
 use cliq_project::{Host, Project, ProjectError};
 

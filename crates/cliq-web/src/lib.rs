@@ -43,7 +43,10 @@ pub use projects::{find_project, register_project};
 pub use reviews::find_review;
 pub use runs::{RunDocument, RunSummary, find_run, list_runs};
 pub use steering::{DeliveryDocument, SteeringDocument, new_steering};
-pub use teams::{DiagnosticDocument, InputDocument, PhaseDocument, TeamCard, TeamDocument, TeamSummary, diagnostics, find_team, list_teams, team_cards, team_document};
+pub use teams::{
+    DiagnosticDocument, InputDocument, PhaseDocument, TeamCard, TeamDocument, TeamSummary, diagnostics,
+    find_team, list_teams, team_cards, team_document,
+};
 pub use tokens::create_token;
 pub use trial::{TrialCheck, TrialDocument};
 pub use triggers::{CallerAction, find_trigger, list_firings, record, set_trigger_paused};

@@ -139,7 +139,9 @@ pub fn team_cards(host: &Host) -> Result<Vec<TeamCard>, Problem> {
         TeamCard {
             phases: workflow.map_or(0, |workflow| workflow.phases().len()),
             inputs: workflow
-                .map(|workflow| workflow.inputs.iter().filter(required).map(|input| input.name.clone()).collect())
+                .map(|workflow| {
+                    workflow.inputs.iter().filter(required).map(|input| input.name.clone()).collect()
+                })
                 .unwrap_or_default(),
             needs: workflow.map(|workflow| host.needs(workflow, &settings, None)),
             summary,
