@@ -169,6 +169,8 @@ fn details(
             @if !list.is_empty() { p.quiet { (title) ": " (list.join("; ")) } }
         }
         form.stack method="post" action="/runs/new" {
+            // The first button of a form is that of the key Enter.
+            button.hidden type="submit" tabindex="-1" aria-hidden="true" { "Start" }
             div.inline {
                 (choice_of_team(teams, &team.name))
                 // What is filled in stays.

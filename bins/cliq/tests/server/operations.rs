@@ -141,3 +141,14 @@ fn the_commands_around_a_server() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("--port chooses another one"), "{error}");
 }
+
+#[test]
+fn demonstrations_have_their_files_and_show_their_changes() {
+    let server = Machine::new().serve();
+    let id = server.start_run(&json!({"team": "@cliq/demo"}));
+    let run = server.ended(&id);
+    assert_eq!(run["state"], "completed", "{run}");
+    let changes = server.get(&format!("/runs/{id}/changes")).expect(200).body;
+    assert!(changes.contains("pages/"), "{changes}");
+    assert!(!changes.contains(".cliq/"), "{changes}");
+}
