@@ -144,7 +144,8 @@ fn the_commands_around_a_server() {
 
 #[test]
 fn demonstrations_have_their_files_and_show_their_changes() {
-    let server = Machine::new().serve();
+    let machine = Machine::new();
+    let server = machine.serve();
     let id = server.start_run(&json!({"team": "@cliq/demo"}));
     let run = server.ended(&id);
     assert_eq!(run["state"], "completed", "{run}");
