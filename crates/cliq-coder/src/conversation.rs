@@ -40,7 +40,7 @@ pub struct Thinking {
 }
 
 /// Size of an image in bytes of text, for estimates: about 1,500 tokens.
-const IMAGE: usize = 5_000;
+pub(crate) const IMAGE: usize = 5_000;
 
 impl Turn {
     /// Number of bytes of the turn in a request, roughly.

@@ -413,7 +413,7 @@ impl Loop {
                 results.sort_by_key(|result| places.get(result.id.as_str()).copied());
             }
         }
-        self.bytes += result.text.len() + 32;
+        self.bytes += Turn::Results(vec![result.clone()]).size();
         if let Some(repeated) = self.repetition.result(result) {
             self.failure = Some(Failure::Repetition(repeated));
         }

@@ -180,6 +180,43 @@ fn limit_leads_to_a_partial_handoff_without_tools() {
     assert_eq!(agent.next(), Step::Limited { limit, partial: "So far.".into() });
 }
 
+/// An image leaves the conversation with its result, and its size with it.
+#[test]
+fn images_make_room_with_their_results() {
+    let mut agent = Loop::new(Limits {
+        context_tokens: 8_000,
+        reply_tokens: 1_000,
+        has_tools: true,
+        ..Limits::default()
+    });
+    agent.apply(&message(Role::User, "The task.", Some(Origin::Task)));
+    for n in 0..6 {
+        let id = n.to_string();
+        let call = ToolCall {
+            id: id.clone(),
+            name: "read_image".into(),
+            arguments: Object::from_iter([("n".to_owned(), n.into())]),
+            invalid: None,
+            provider_data: None,
+        };
+        agent.apply(&TranscriptBody::ToolCall(call));
+        agent.apply(&TranscriptBody::Usage(ReplyUsage::default()));
+        let images = vec![format!(".cliq/files/dev/.images/{n}.png")];
+        let result = ToolResult { images, ..ToolResult::new(id, Ok("page.png: image/png".into())) };
+        agent.apply(&TranscriptBody::ToolResult(result));
+        assert_eq!(agent.next(), Step::Ask { may_call: true }, "image {n} fits");
+    }
+    let shown: usize = agent
+        .turns()
+        .iter()
+        .map(|turn| match turn {
+            cliq_coder::Turn::Results(results) => results.iter().map(|result| result.images.len()).sum(),
+            _ => 0,
+        })
+        .sum();
+    assert!((1..6).contains(&shown), "{shown} images");
+}
+
 proptest! {
     /// A cap never exceeds what is left but for the shortest reply, and there is none where enough is left.
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderName;
 use axum::response::{Html, IntoResponse, Response};
-use cliq_web::{Core, LogLine, LogPlace, Path, Query, find_lines, read_lines};
+use cliq_web::{Core, LogLine, LogPlace, Path, Query, find_lines, is_error_line, read_lines};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -103,7 +103,7 @@ fn rows(lines: &[LogLine]) -> Markup {
 
 /// A line with its number, which is an address of its own.
 fn row(line: &LogLine, address: &str) -> Markup {
-    let is_error = is_error(&line.bytes);
+    let is_error = is_error_line(&line.bytes);
     html! {
         span.line id=(format!("L{}", line.number)) data-error[is_error] {
             a href=(address) data-n=(line.number) aria-label=(format!("Line {}", line.number)) {}
@@ -111,9 +111,4 @@ fn row(line: &LogLine, address: &str) -> Markup {
             "\n"
         }
     }
-}
-
-fn is_error(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes).to_lowercase();
-    ["error", "fatal", "panic", "failed", "exception", "traceback"].iter().any(|word| text.contains(word))
 }

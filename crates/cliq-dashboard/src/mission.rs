@@ -3,7 +3,7 @@
 mod act;
 mod card;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -47,6 +47,8 @@ struct Board {
     /// Number of runs that ended today, by state.
     ended: BTreeMap<&'static str, usize>,
     teams: Vec<String>,
+    /// Whether more runs are at work than are shown.
+    has_more: bool,
 }
 
 /// The page.
@@ -84,7 +86,10 @@ pub(super) async fn page(
                 button #notify type="button" hidden { "Notify me" }
             }
         }
-        p.facts #today data-live { (today_line(&board, today)) }
+        p.facts #today data-live {
+            (today_line(&board, today))
+            @if board.has_more { span { "more than " (ACTIVE) " runs are at work: " a href="/runs" { "all runs" } } }
+        }
         div.board {
             (column(Column::Needs, &board.needs, "Nothing waits for you.", CARDS))
             (column(Column::Working, &board.working, "Nothing works. “New run” starts something.", CARDS))
@@ -156,9 +161,12 @@ async fn board(core: &Arc<Core>, filters: &Filters) -> Result<Board, Problem> {
         limit,
         ..RunFilter::default()
     };
-    let active = [RunState::Running, RunState::Starting, RunState::Queued, RunState::Waiting];
+    // Runs that wait are asked for alone: many at work must not hide one that needs a person.
+    let (mut active, _) = list_runs(core, filter(&[RunState::Waiting], ACTIVE)).await?;
+    let at_work = [RunState::Running, RunState::Starting, RunState::Queued];
+    let (working, more) = list_runs(core, filter(&at_work, ACTIVE)).await?;
+    active.extend(working);
     let ended = [RunState::Completed, RunState::Escalated, RunState::Failed, RunState::Cancelled];
-    let (active, _) = list_runs(core, filter(&active, ACTIVE)).await?;
     let (ended, _) = list_runs(core, filter(&ended, ENDED)).await?;
     let pending = ReviewFilter { pending: true, limit: 1000, ..ReviewFilter::default() };
     let reviews = core.reviews.list(&pending).await.map_err(Problem::from)?;
@@ -169,29 +177,48 @@ async fn board(core: &Arc<Core>, filters: &Filters) -> Result<Board, Problem> {
     let mut teams: Vec<String> = active.iter().chain(&ended).map(|run| run.team.to_string()).collect();
     teams.sort();
     teams.dedup();
-    let mut board =
-        Board { needs: Vec::new(), working: Vec::new(), done: Vec::new(), ended: BTreeMap::new(), teams };
+    let mut board = Board {
+        needs: Vec::new(),
+        working: Vec::new(),
+        done: Vec::new(),
+        ended: BTreeMap::new(),
+        teams,
+        has_more: more.is_some(),
+    };
     for run in active {
         let reviews = by_run.remove(&run.id).unwrap_or_default();
         let card = Card::active(core, run, reviews).await;
         if card.reviews.is_empty() { &mut board.working } else { &mut board.needs }.push(card);
     }
-    // The oldest question first: it has waited longest.
-    board.needs.sort_by_key(|card| card.reviews.iter().map(|review| review.created).min());
     // Works first, queued last; of those at work the quiet ones first.
     board.working.sort_by_key(|card| (card.rank(), std::cmp::Reverse(card.quiet_ms())));
     let midnight = midnight();
-    let resumed: HashSet<String> =
-        board.needs.iter().chain(&board.working).map(|card| card.run.title.clone()).collect();
     for run in ended.into_iter().filter(|run| run.ended_at.is_some_and(|at| at >= midnight)) {
         *board.ended.entry(run.state.as_str()).or_default() += 1;
-        // What escalated needs a person, unless the same work goes on.
-        let needs = run.state == RunState::Escalated && !resumed.contains(&run.title);
+        let needs = needs_a_person(run.state);
         let card = Card { run, work: Work::default(), reviews: Vec::new() };
         if needs { board.needs.push(card) } else { board.done.push(card) }
     }
+    // Questions before runs that ended, and of each the oldest first: it has waited longest.
+    board.needs.sort_by_key(|card| {
+        let asked = card.reviews.iter().map(|review| review.created).min();
+        (asked.is_none(), asked.or(card.run.ended_at))
+    });
     board.done.sort_by_key(|card| std::cmp::Reverse(card.run.ended_at));
     Ok(board)
+}
+
+/// Whether a run that has ended needs a person: it neither completed nor was cancelled by one.
+fn needs_a_person(state: RunState) -> bool {
+    match state {
+        RunState::Escalated | RunState::Failed => true,
+        RunState::Completed
+        | RunState::Cancelled
+        | RunState::Queued
+        | RunState::Starting
+        | RunState::Running
+        | RunState::Waiting => false,
+    }
 }
 
 /// Whether an address is one of a page of this server, to which a form may lead back.

@@ -17,6 +17,7 @@ use crate::team_cards::cards;
 use crate::team_runs::{facts, runs_of};
 use crate::teams::roles;
 use crate::visitor::Visitor;
+use cliq_project::TeamNeeds;
 use cliq_supervisor::{NewRun, RunRules};
 use cliq_web::{Core, Form, Problem, Query, TeamCard, TeamDocument, find_team, team_cards, team_document};
 
@@ -109,13 +110,18 @@ async fn form(
             }
         }
         @if chosen.is_none() {
-            form.inline method="get" action="/runs/new" { (choice_of_team(&teams, team)) button type="submit" { "Choose" } }
+            form.inline method="get" action="/runs/new" { (choice_of_team(&teams, team, None)) button type="submit" { "Choose" } }
             (cards(&teams, true))
         }
         @if let Some((team, picture, roles)) = &chosen {
             div.split {
                 section aria-label="Form" { (details(team, &teams, &instances, &agents, given, wrong)) }
                 aside.panel aria-label="Graph and roles" {
+                    // Part of the form, and behind its button: what is filled in stays, and the key Enter starts the run.
+                    div.inline {
+                        (choice_of_team(&teams, &team.name, Some("new-run")))
+                        button type="submit" form="new-run" name="choose" value="team" formnovalidate { "Choose" }
+                    }
                     h2 { a href=(format!("/teams/{}", team.name)) { (team.name) } }
                     @if let Some(figures) = &figures { (facts(figures)) }
                     @if let Some(svg) = picture { div.scroll tabindex="0" role="region" aria-label="Graph of the phases" { (PreEscaped(svg)) } }
@@ -126,10 +132,11 @@ async fn form(
     })
 }
 
-fn choice_of_team(teams: &[TeamCard], chosen: &str) -> Markup {
+/// Choice of a team, as a part of the form with an id if it stands outside of it.
+fn choice_of_team(teams: &[TeamCard], chosen: &str, form: Option<&str>) -> Markup {
     html! {
         label for="team" { "Team" }
-        select #team name="team" required {
+        select #team name="team" form=[form] required {
             option value="" { "Choose a team" }
             @for other in teams.iter().filter(|team| team.summary.valid) {
                 option value=(other.summary.name) selected[other.summary.name == chosen] { (other.summary.name) }
@@ -158,7 +165,7 @@ fn details(
     wrong: Option<&Problem>,
 ) -> Markup {
     let card = teams.iter().find(|card| card.summary.name == team.name);
-    let missing: &[String] = card.and_then(|card| card.needs.as_ref()).map_or(&[], |needs| &needs.missing);
+    let missing = card.and_then(|card| card.needs.as_ref()).map(TeamNeeds::missing).unwrap_or_default();
     let wrong_agent = problems_of(wrong, "agent");
     let is_more_open = !missing.is_empty()
         || ["agent", "budget_usd", "max_parallel"].iter().any(|field| !problems_of(wrong, field).is_empty());
@@ -168,16 +175,9 @@ fn details(
         @for (title, list) in [("Use it when", &team.use_when), ("Not for", &team.not_for)] {
             @if !list.is_empty() { p.quiet { (title) ": " (list.join("; ")) } }
         }
-        form.stack method="post" action="/runs/new" {
-            // The first button of a form is that of the key Enter.
-            button.hidden type="submit" tabindex="-1" aria-hidden="true" { "Start" }
-            div.inline {
-                (choice_of_team(teams, &team.name))
-                // What is filled in stays.
-                button type="submit" name="choose" value="team" formnovalidate { "Choose" }
-            }
+        form.stack #new-run method="post" action="/runs/new" {
             @if !missing.is_empty() {
-                div.warning { p { strong { "This team cannot run here as it is." } } ul { @for why in missing { li { (why) } } } }
+                div.warning { p { strong { "This team cannot run here as it is." } } ul { @for why in &missing { li { (why) } } } }
             }
             label for="title" { "Title" }
             input #title name="title" maxlength="200" value=(value("title")) placeholder="the first line of what is to be done";
@@ -252,23 +252,35 @@ async fn start(core: &Core, form: &Form, caller: String) -> Result<Run, Problem>
     Ok(core.supervisor.submit(checked).await?)
 }
 
-/// Refuses a run that would fail at once for want of an agent or a program.
+/// Refuses a run that would fail at once for want of an agent or a program. The settings of its project count.
 async fn check_needs(core: &Core, form: &Form) -> Result<(), Problem> {
-    let (Some(team), agent) = (form.get("team").map(str::to_owned), form.get("agent").map(str::to_owned))
-    else {
-        return Ok(());
-    };
+    let Some(team) = form.get("team").map(str::to_owned) else { return Ok(()) };
+    let agent = form.get("agent").map(str::to_owned);
     let host = core.host().clone();
-    let missing = tokio::task::spawn_blocking(move || {
+    let settings = match form.get("instance") {
+        None => host.settings().ok(),
+        Some(id) => {
+            let instances = core.runs.instances().await?;
+            match instances.iter().find(|instance| instance.id == id) {
+                Some(instance) => core.open_project(instance).await?.settings().ok(),
+                None => None,
+            }
+        }
+    };
+    // What is wrong with a team, a project or its settings is said by the check of the request.
+    let Some(settings) = settings else { return Ok(()) };
+    let needs = tokio::task::spawn_blocking(move || {
         let (_, checked) = find_team(&host, &team).ok()?;
-        let settings = host.settings().ok()?;
-        Some(host.needs(checked.workflow.as_ref()?, &settings, agent.as_deref()).missing)
+        Some(host.needs(checked.workflow.as_ref()?, &settings, agent.as_deref()))
     });
-    let missing = missing.await.ok().flatten().unwrap_or_default();
+    let needs = needs.await.map_err(|error| Problem::unavailable(error.to_string()))?.unwrap_or_default();
+    let missing = needs.missing();
     if missing.is_empty() {
         return Ok(());
     }
-    let errors = missing.into_iter().map(|why| format!("`agent`: {why}")).collect();
+    let of_agents = needs.missing_agents.len();
+    let at_field = |(n, why): (usize, String)| if n < of_agents { format!("`agent`: {why}") } else { why };
+    let errors = missing.into_iter().enumerate().map(at_field).collect();
     Err(Problem::unprocessable("the team cannot run here as it is", errors))
 }
 

@@ -216,7 +216,7 @@ fn table(
     }
 }
 
-/// What a run does now, whom it waits for, or why it ended, in a line.
+/// Line about a run: the words of its agent, the reviewers that it waits for, or the reason of its end.
 fn now_of(run: &RunSummary, words: &HashMap<RunId, String>, awaited: &HashMap<RunId, Vec<String>>) -> String {
     if run.state.is_final() {
         let reason = run.reason.as_deref().unwrap_or_default();

@@ -29,8 +29,9 @@ fn card(team: &TeamCard, starts: bool) -> Markup {
                     @for agent in &needs.agents { li { "uses the agent " code { (agent) } } }
                     @for program in &needs.programs { li { "needs the program " code { (program) } } }
                 }
-                @if needs.missing.is_empty() { p { (badge("can run here")) } }
-                @else { div.warning { ul { @for why in &needs.missing { li { (why) } } } } }
+                @let missing = needs.missing();
+                @if missing.is_empty() { p { (badge("can run here")) } }
+                @else { div.warning { ul { @for why in &missing { li { (why) } } } } }
             }
         }
     }

@@ -6,6 +6,7 @@ use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
 use crate::host::Host;
+use crate::plan_agents::runs_elsewhere;
 
 /// Needs of a team, and what of them is missing here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,8 +18,20 @@ pub struct TeamNeeds {
     pub default_agent: bool,
     /// Programs that the team names under `tools`.
     pub programs: Vec<String>,
-    /// Reasons why a run would fail here. Empty if it can start.
-    pub missing: Vec<String>,
+    /// Agents that cannot work here, each with the reason.
+    pub missing_agents: Vec<String>,
+    /// Programs that are not on the PATH.
+    pub missing_programs: Vec<String>,
+}
+
+impl TeamNeeds {
+    /// Reasons why a run cannot start here, as sentences. Empty if it can.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let programs =
+            self.missing_programs.iter().map(|program| format!("the program `{program}` is not on the PATH"));
+        self.missing_agents.iter().cloned().chain(programs).collect()
+    }
 }
 
 impl Host {
@@ -38,25 +51,23 @@ impl Host {
                 needs.agents.push(name.clone());
             }
         }
-        let mut missing = Vec::new();
+        if runs_elsewhere(settings) {
+            // Agents and programs are those of the image.
+            return needs;
+        }
+        let known = self.agents(settings);
         let asked = needs.agents.iter().map(String::as_str).chain(agent.filter(|_| needs.default_agent));
-        for name in asked {
-            if let Some(Usable::No(why)) = cliq_agents::usable(name, settings, &self.environment) {
-                missing.push(format!("agent `{name}`: {why}"));
-            }
-        }
+        let lacks = |name: &str| known.why_unusable(name).map(|why| format!("agent `{name}`: {why}"));
+        let mut missing: Vec<String> = asked.filter_map(lacks).collect();
         if needs.default_agent && agent.is_none() && self.default_agent(settings).is_none() {
-            missing.push("phases of the team name no agent, and no model agent can work here: `cliq doctor` says what each lacks".to_owned());
+            missing.push(
+                "phases of the team name no agent, and no model agent can work here: `cliq doctor` says what each lacks"
+                    .to_owned(),
+            );
         }
+        needs.missing_agents = missing;
         let is_missing = |program: &&String| self.environment.find_program(program).is_none();
-        missing.extend(
-            needs
-                .programs
-                .iter()
-                .filter(is_missing)
-                .map(|program| format!("the program `{program}` is not on the PATH")),
-        );
-        needs.missing = missing;
+        needs.missing_programs = needs.programs.iter().filter(is_missing).cloned().collect();
         needs
     }
 

@@ -48,7 +48,7 @@ impl PlanAgents for SettingsPlanAgents {
 
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String> {
         let agent = PlanAgent::new(&self.host, assignment).map_err(|error| error.to_string())?;
-        if is_remote(&agent.settings) {
+        if runs_elsewhere(&agent.settings) {
             let mut command = Command::new(&self.host.program);
             command.args(["agent", "plan"]).current_dir(&assignment.workspace);
             return Ok(AgentRun::Elsewhere(Box::new(command)));
@@ -128,7 +128,7 @@ impl PlanAgent {
                 json!({"name": role.as_str(), "type": "exec", "commands": [{"name": "work", "run": command}]})
             }
             None => {
-                let text = role_file(owner.dir().workspace(), role, file, is_remote(&settings))?;
+                let text = role_file(owner.dir().workspace(), role, file, runs_elsewhere(&settings))?;
                 write_atomic(&dir.roles().join(format!("{role}.md")), text.as_bytes())?;
                 let mut phase = json!({"name": role.as_str(), "type": "standard"});
                 if let Some(agent) = agent {
@@ -234,8 +234,8 @@ impl PlanAgent {
     }
 }
 
-/// Whether agents of plans work in containers or in a cluster.
-fn is_remote(settings: &Settings) -> bool {
+/// Whether runs and agents of plans work in containers or in a cluster.
+pub(crate) fn runs_elsewhere(settings: &Settings) -> bool {
     KubernetesSettings::read(settings).enabled || DockerSettings::read(settings).enabled
 }
 

@@ -20,7 +20,7 @@ pub const TOOL_NAMES: [&str; 14] = [
     "todo",
     "ask_person",
 ];
-/// Built-in tools of the selection `read`: they change nothing, and wait for nobody.
+/// Built-in tools of the selection `read`: without effects, and without waiting for people.
 const READING: [&str; 7] =
     ["read_file", "read_image", "list_files", "search", "fetch_page", "report_progress", "todo"];
 /// Tool that asks people.

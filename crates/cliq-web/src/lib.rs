@@ -34,7 +34,7 @@ pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
 pub use input::{
     Form, Json, LargeJson, MAX_BODY, Path, Query, read_json_body, whole_number, with_lenient_body,
 };
-pub use log_lines::{LogLine, LogMatches, LogPart, LogPlace, find_lines, read_lines};
+pub use log_lines::{LogLine, LogMatches, LogPart, LogPlace, find_lines, is_error_line, read_lines};
 pub use logs::{LogFile, list_logs, list_transcripts, read_log, read_transcript};
 pub use people::People;
 pub use plans::list_plans;

@@ -1,4 +1,4 @@
-//! Lines of a log: a part of it with the numbers of its lines, and the lines that contain a text or an error. Memory is bounded whatever the size.
+//! Numbered lines of a log: parts, search, and lines that report an error. Memory use does not depend on the size of the log.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -80,13 +80,20 @@ pub fn read_lines(run: &Run, name: &str, place: LogPlace, is_final: bool) -> Res
     part(file, size, place, is_final).map_err(|_| unknown())
 }
 
-/// Finds the lines of a log with a text, whatever its case; without a text those that report an error. Blocks.
+/// Searches a log for lines that contain a text, ignoring case. Without a text it searches for lines that report an error. Blocks.
 ///
 /// # Errors
 /// Returns a problem if the run has no such log.
 pub fn find_lines(run: &Run, name: &str, text: Option<&str>) -> Result<LogMatches, Problem> {
     let (file, _) = open(run, name)?;
     matches(file, text).map_err(|_| unknown())
+}
+
+/// Whether a line reports an error.
+#[must_use]
+pub fn is_error_line(bytes: &[u8]) -> bool {
+    let lower = bytes.to_ascii_lowercase();
+    ERRORS.iter().any(|word| Finder::new(word.as_bytes()).find(&lower).is_some())
 }
 
 fn unknown() -> Problem {
@@ -104,7 +111,8 @@ fn part(mut file: File, size: u64, place: LogPlace, is_final: bool) -> std::io::
         LogPlace::End => {
             let from = size.saturating_sub(PART);
             let line = count_lines(&mut file, from)? + 1;
-            if from == 0 { (0, 1) } else { next_line(&mut file, from, line)? }
+            let (offset, line) = if from == 0 { (0, 1) } else { next_line(&mut file, from, line)? };
+            last_lines(&mut file, offset, line)?
         }
         LogPlace::Line(number) => find_line(&mut file, number.saturating_sub(BEFORE).max(1))?,
     };
@@ -123,7 +131,8 @@ fn part(mut file: File, size: u64, place: LogPlace, is_final: bool) -> std::io::
         };
         lines.push(LogLine { number, bytes: rest[..length.min(LINE)].to_vec() });
         at += step;
-        number += 1;
+        // A piece of a long line is no line.
+        number += u64::from(step > length || is_final && is_end);
     }
     Ok(LogPart { lines, end: offset + at as u64, next: number, size })
 }
@@ -151,6 +160,20 @@ fn next_line(file: &mut File, from: u64, line: u64) -> std::io::Result<(u64, u64
     (&*file).take(PART).read_to_end(&mut bytes)?;
     Ok(match memchr(b'\n', &bytes) {
         Some(at) => (from + at as u64 + 1, line + 1),
+        None => (from, line),
+    })
+}
+
+/// Returns the start of the last lines that a part holds after an offset, and the number of the first of them.
+fn last_lines(file: &mut File, from: u64, line: u64) -> std::io::Result<(u64, u64)> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    (&*file).take(PART).read_to_end(&mut bytes)?;
+    let ends: Vec<usize> = memchr_iter(b'\n', &bytes).collect();
+    // The last line may have no end.
+    let surplus = (ends.len() + 1).saturating_sub(LINES);
+    Ok(match surplus.checked_sub(1).and_then(|last| ends.get(last)) {
+        Some(at) => (from + *at as u64 + 1, line + surplus as u64),
         None => (from, line),
     })
 }
@@ -282,6 +305,17 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_log_of_short_lines_is_its_end() {
+        for text in ["x\n".repeat(50_000), format!("{}last", "x\n".repeat(50_000))] {
+            let count = text.lines().count() as u64;
+            let (file, size) = log(text.as_bytes());
+            let end = part(file, size, LogPlace::End, true).unwrap();
+            assert_eq!((end.end, end.lines.last().unwrap().number), (size, count));
+            assert!(end.lines.len() >= LINES - 1);
+        }
+    }
+
+    #[test]
     fn a_line_that_is_being_written_waits_for_its_end() {
         let (file, size) = log(b"one\ntw");
         assert_eq!(numbers(&part(file, size, LogPlace::End, false).unwrap()), [1]);
@@ -290,6 +324,7 @@ mod tests {
         let (file, size) = log(&vec![b'x'; 200_000]);
         let long = part(file, size, LogPlace::After { offset: 0, line: 1 }, false).unwrap();
         assert_eq!((long.lines.len(), long.lines[0].bytes.len()), (1, LINE));
+        assert_eq!(long.next, 1, "the rest is of the same line");
     }
 
     #[test]

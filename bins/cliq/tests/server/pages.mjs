@@ -87,7 +87,7 @@ async function operate(view, path) {
   const expected = await view.evaluate(() => {
     document.activeElement?.blur();
     const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
-    const can = all.filter((element) => !element.disabled && element.tabIndex >= 0 && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true }) && !element.closest("details:not([open]) > :not(summary)"));
+    const can = all.filter((element) => !element.disabled && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true }) && !element.closest("details:not([open]) > :not(summary)"));
     can.forEach((element, n) => { element.dataset.stop = n; });
     return can.length;
   });

@@ -70,8 +70,10 @@ impl KeptImages {
         let failed = |error: &dyn std::fmt::Display| format!("{path} cannot be kept: {error}");
         std::fs::create_dir_all(&self.dir).map_err(|error| failed(&error))?;
         let extension = image.media_type.trim_start_matches("image/");
-        let number = std::fs::read_dir(&self.dir).map_err(|error| failed(&error))?.count() + 1;
-        let name = format!("{number}.{extension}");
+        let taken = std::fs::read_dir(&self.dir).map_err(|error| failed(&error))?.count();
+        let mut names = (taken + 1..).map(|number| format!("{number}.{extension}"));
+        // A conversation may name what has another number by now: nothing is written over.
+        let name = names.find(|name| !self.dir.join(name).exists()).unwrap_or_default();
         let bytes = STANDARD.decode(&image.base64).map_err(|error| failed(&error))?;
         cliq_fs::write_atomic(&self.dir.join(&name), &bytes).map_err(|error| failed(&error))?;
         Ok(Image { path: format!("{}{name}", self.prefix), ..image })
@@ -108,7 +110,7 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
         [b'R', b'I', b'F', b'F', size @ ..] => size
             .first_chunk()
             .is_some_and(|size| u64::from(u32::from_le_bytes(*size)) + 8 <= bytes.len() as u64),
-        _ => ends_with(b";"),
+        _ => bytes.iter().rfind(|byte| **byte != 0) == Some(&b';'),
     };
     if !is_whole {
         return None;

@@ -47,10 +47,10 @@ pub(crate) struct ModelLoop<'a> {
     files_dir: Utf8PathBuf,
     /// Whether the last answer could not be used: the next one is forced to have the structure.
     asks_again: bool,
-    /// Number of answers by the tool for it that were refused.
+    /// Number of replies whose answer by the tool for it was refused.
     refused_answers: u32,
-    /// Reason why the work ends after the results of a reply.
-    given_up: Option<String>,
+    /// Reason why an answer of this reply was refused.
+    refusal: Option<String>,
     /// Models that go on after a permanent error or an outage, the next one first.
     fallbacks: VecDeque<Access>,
     /// Process of the built-in tools.
@@ -245,9 +245,16 @@ impl ModelLoop<'_> {
             }
             rest = later;
         }
-        match self.given_up.take() {
-            Some(why) => Err(self.fail(&why, None)?),
-            None => Ok(()),
+        let Some(why) = self.refusal.take().filter(|_| !matches!(self.state.next(), Step::Answer(_))) else {
+            return Ok(());
+        };
+        // Asked once more, as about an answer in a text.
+        self.refused_answers += 1;
+        match self.refused_answers {
+            0 | 1 => Ok(()),
+            _ => {
+                Err(self.fail(&format!("the answer of the model cannot be used, asked twice: {why}"), None)?)
+            }
         }
     }
 

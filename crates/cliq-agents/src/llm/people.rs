@@ -256,7 +256,7 @@ impl People {
         match (inner.failed.take(), inner.answer.take()) {
             (Some(error), _) => Err(error),
             (None, Some(answer)) => Ok(answer),
-            (None, None) => Err("nobody can be asked here".into()),
+            (None, None) => Err("there is no program that asks people".into()),
         }
     }
 

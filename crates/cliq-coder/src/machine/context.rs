@@ -3,7 +3,7 @@
 use cliq_protocol::Usage;
 
 use super::{Loop, MAX_TOO_LONG, Stage};
-use crate::conversation::Turn;
+use crate::conversation::{IMAGE, Turn};
 use crate::outcome::Failure;
 
 /// Tokens per byte before a provider has counted any.
@@ -167,7 +167,10 @@ impl Loop {
                 }
                 let size = result.text.len();
                 let text = format!("{PLACEHOLDER}: {size} bytes; call the tool again if you need it]");
-                if result.text.starts_with(PLACEHOLDER) || text.len() >= size {
+                // Images are large, however short their text.
+                let of_images = std::mem::take(&mut result.images).len() * IMAGE;
+                bytes -= of_images;
+                if result.text.starts_with(PLACEHOLDER) || (text.len() >= size && of_images == 0) {
                     continue;
                 }
                 bytes = bytes - size + text.len();

@@ -40,12 +40,7 @@ impl ModelLoop<'_> {
         {
             let taken = structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned());
             if let Err(why) = &taken {
-                // Asked once more, as about an answer in a text.
-                self.refused_answers += 1;
-                if self.refused_answers > 1 {
-                    self.given_up =
-                        Some(format!("the answer of the model cannot be used, asked twice: {why}"));
-                }
+                self.refusal = Some(why.clone());
             }
             return Some(result(call, taken));
         }

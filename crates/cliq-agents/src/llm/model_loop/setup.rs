@@ -121,7 +121,7 @@ impl<'a> ModelLoop<'a> {
             files_dir: ctx.files_dir().to_owned(),
             asks_again: false,
             refused_answers: 0,
-            given_up: None,
+            refusal: None,
             fallbacks: fallbacks.into(),
             host,
             people,

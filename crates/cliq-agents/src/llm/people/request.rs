@@ -130,7 +130,7 @@ impl Request {
                 Err(format!("{by} did not answer{}. {alone}", words(reason)))
             }
             AskAnswer::Expired { reason } | AskAnswer::Withdrawn { reason } => {
-                Err(format!("Nobody answered: {reason}. {alone}"))
+                Err(format!("No answer: {reason}. {alone}"))
             }
         }
     }
