@@ -9,6 +9,10 @@
 #[cfg(feature = "http")]
 mod builder;
 mod exec;
+#[cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, unused_imports, reason = "agents of models are only named")
+)]
 mod llm;
 #[cfg(feature = "http")]
 mod notifications;

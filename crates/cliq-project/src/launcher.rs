@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cliq_fs::CliqDir;
 use cliq_orchestrator::{Launcher, ProcessLauncher, TmuxLauncher, TmuxServer};
-use cliq_settings::{LauncherChoice, RunSettings, Settings};
+use cliq_settings::{DockerSettings, KubernetesSettings, LauncherChoice, RunSettings, Settings};
 
 use crate::host::Host;
 use crate::{Project, ProjectError};
@@ -50,6 +50,11 @@ impl LauncherKind {
     pub fn require_tmux() -> Result<(), ProjectError> {
         TmuxServer::installed().map(drop).ok_or(ProjectError::NoTmux)
     }
+}
+
+/// Whether runs and agents of plans work in containers or in a cluster.
+pub(crate) fn runs_elsewhere(settings: &Settings) -> bool {
+    KubernetesSettings::read(settings).enabled || DockerSettings::read(settings).enabled
 }
 
 impl Project {

@@ -6,7 +6,7 @@ use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
 use crate::host::Host;
-use crate::plan_agents::runs_elsewhere;
+use crate::launcher::runs_elsewhere;
 
 /// Needs of a team, and what of them is missing here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -8,15 +8,12 @@ use cliq_fs::{CliqDir, SharedPath, read_limited, read_within, write_atomic};
 use cliq_gateway::Inbox;
 use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
-use cliq_settings::{
-    DockerSettings, KubernetesSettings, LauncherChoice, PlanSettings, RoleSettings, RunSettings, Settings,
-    TaskLoopChoice,
-};
+use cliq_settings::{LauncherChoice, PlanSettings, RoleSettings, RunSettings, Settings, TaskLoopChoice};
 use cliq_workflow::{Agent, ValidatedWorkflow};
 use serde_json::json;
 
 use crate::agents::needs_default;
-use crate::launcher::LauncherKind;
+use crate::launcher::{LauncherKind, runs_elsewhere};
 use crate::run_sandbox::RunAccess;
 use crate::{Host, Project, ProjectError};
 
@@ -232,11 +229,6 @@ impl PlanAgent {
         }
         paths
     }
-}
-
-/// Whether runs and agents of plans work in containers or in a cluster.
-pub(crate) fn runs_elsewhere(settings: &Settings) -> bool {
-    KubernetesSettings::read(settings).enabled || DockerSettings::read(settings).enabled
 }
 
 /// Reads the file of a role from the project's directory. Returns the bundled one if the settings name none.

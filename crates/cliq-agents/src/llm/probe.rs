@@ -1,6 +1,5 @@
 //! Requests that ask the servers of models whether they answer, and which models they have.
 
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "nothing is asked"))]
 mod facts;
 
 use std::fmt;
@@ -310,7 +309,6 @@ impl ServerProbe {
     }
 
     /// Decides from an answer.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "nothing is asked"))]
     fn state(&self, status: u16, body: &[u8], reason: &str) -> ServerState {
         match status {
             200..=299 => match (models(body), &self.model) {
