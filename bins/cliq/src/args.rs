@@ -26,7 +26,7 @@ pub(crate) use inspect::{DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
 pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use plan::{DaemonCommand, PlanCommand};
-pub(crate) use review::{AnswerArgs, ReviewCommand, ReviewIdArg};
+pub(crate) use review::{AnswerArgs, CommentArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
 pub(crate) use settings::{SettingsCommand, TrustArgs};

@@ -14,10 +14,12 @@ use crate::text::shown;
 /// The state of a run with its caveats. A run with a caveat is never shown as a plain success.
 pub(super) fn state(state: RunState, caveats: &[Caveat]) -> Markup {
     html! {
-        @if state == RunState::Completed && !caveats.is_empty() {
+        @if state == RunState::Completed && caveats.contains(&Caveat::FailedTrial) {
+            (badge("failed")) " " span class="quiet" { "trial, the run " (state.as_str()) }
+        } @else if state == RunState::Completed && !caveats.is_empty() {
             span class="badge unclear" { (Icon::of("unclear").render()) " " (state.as_str()) }
         } @else { (badge(state.as_str())) }
-        @for caveat in caveats { " " span class="badge unclear" { (Icon::of("unclear").render()) " " (caveat.label()) } }
+        @for caveat in caveats.iter().filter(|caveat| **caveat != Caveat::FailedTrial) { " " span class="badge unclear" { (Icon::of("unclear").render()) " " (caveat.label()) } }
     }
 }
 
@@ -73,6 +75,12 @@ pub(super) fn progress(done: u64, all: u64, of: &str) -> Markup {
             }
         }
     }
+}
+
+/// A time to the minute, in UTC. An open page shows it in the zone of the person, or in `zone`.
+pub(super) fn moment(at: &str, zone: Option<&str>) -> Markup {
+    let text = at.get(..16).unwrap_or(at).replace('T', " ");
+    html! { time datetime=(at) title=(at) data-moment data-zone=[zone] { (text) " UTC" } }
 }
 
 /// A time, as people say it: how long ago.

@@ -14,6 +14,7 @@ mod chart;
 mod compare;
 #[cfg(debug_assertions)]
 mod design;
+mod diff;
 mod elements;
 mod evaluations;
 mod graph;
@@ -42,6 +43,7 @@ mod text;
 mod tokens;
 mod triggers;
 mod usage;
+mod views;
 mod visitor;
 mod workspace;
 

@@ -19,6 +19,7 @@ use card::{Card, Column, Work};
 
 use crate::elements::{count, empty};
 use crate::page::{Page, show};
+use crate::views::Views;
 use crate::visitor::Visitor;
 
 /// Maximum number of active runs that are shown.
@@ -56,6 +57,7 @@ pub(super) async fn page(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Query(filters): Query<Filters>,
+    views: Views,
 ) -> Page {
     let live = crate::live::address(&core);
     let board = board(&core, &filters).await?;
@@ -86,6 +88,7 @@ pub(super) async fn page(
                 button #notify type="button" hidden { "Notify me" }
             }
         }
+        (views.render(&address_of("/", &filters)))
         p.facts #today data-live {
             (today_line(&board, today))
             @if board.has_more { span { "more than " (ACTIVE) " runs are at work: " a href="/runs" { "all runs" } } }
@@ -100,12 +103,16 @@ pub(super) async fn page(
 }
 
 fn table_link(filters: &Filters) -> String {
+    address_of("/runs", filters)
+}
+
+fn address_of(page: &str, filters: &Filters) -> String {
     let mut fields = vec![("team", filters.team.as_str()), ("project", filters.project.as_str())];
     fields.retain(|(_, value)| !value.is_empty());
     if fields.is_empty() {
-        return "/runs".to_owned();
+        return page.to_owned();
     }
-    format!("/runs?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
+    format!("{page}?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
 }
 
 /// Sentence about today: answers what it cost.

@@ -1,5 +1,7 @@
 //! Result of a page: HTML, or a problem that is rendered as a page.
 
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use cliq_web::Problem;
 use maud::Markup;
@@ -11,7 +13,7 @@ use crate::visitor::Visitor;
 pub(crate) type Page = Result<Html<String>, PageError>;
 
 /// Problem that is rendered as a page.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PageError(Problem);
 
 impl From<Problem> for PageError {
@@ -36,7 +38,19 @@ impl PageError {
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let page = layout::bare(&self.0.title, &layout::problem(&self.0));
-        (self.0.status(), page).into_response()
+        let mut response = (self.0.status(), page).into_response();
+        // `with_navigation` knows the visitor.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives pages of problems the navigation if the visitor is signed in.
+pub(crate) async fn with_navigation(visitor: Option<Visitor>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    match (visitor, response.extensions().get::<PageError>()) {
+        (Some(visitor), Some(error)) => error.render(&visitor),
+        _ => response,
     }
 }
 

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::elements::{ago_text, badge, empty, folded, progress, usage};
+use crate::elements::{ago_text, badge, empty, folded, moment, progress, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -149,11 +149,27 @@ pub(super) async fn page(
         h2 { "Events" }
         ol.timeline {
             @for event in events.iter().rev().take(200).rev() {
-                li { time datetime=(event.at) { (event.at) } " " (event.kind) @if event.from != event.to { " " (event.from) " → " (event.to) } }
+                li { (moment(&event.at.to_string(), None)) " " (event.kind) @if event.from != event.to { " " (event.from) " → " (event.to) } (about(&event.detail)) }
             }
         }
     };
     show(&visitor, &name, "/plans", &content)
+}
+
+/// Task, agent and words of an event.
+fn about(detail: &Value) -> Markup {
+    let value = |key: &str| match &detail[key] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let words = ["text", "why", "body", "report"].into_iter().find_map(value);
+    html! {
+        @for key in ["task", "work", "role", "planner", "from", "holder", "file", "wave"] {
+            @if let Some(value) = value(key) { " " span.quiet { (key) } " " (shown(value.as_bytes())) }
+        }
+        @if let Some(words) = words { ": " (folded(&words)) }
+    }
 }
 
 /// The state of a plan in a sentence.

@@ -1,9 +1,9 @@
 //! A review: what is shown to a reviewer, and the decision. The same page for a reviewer with a link and for a person who is signed in; it
 //! works without script.
 
+pub(crate) mod comments;
 mod content;
 mod decision;
-mod diff;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use cliq_protocol::ReviewSubject;
 use cliq_review::{Content, LinkToken, Review, ReviewFilter, ReviewId, ReviewState, Reviews, Via};
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use crate::assets;
-use crate::elements::{ago, badge, empty};
+use crate::diff::{self, DiffQuery};
+use crate::elements::{ago, badge, empty, moment};
 use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::text::shown as harmless;
@@ -37,7 +37,10 @@ pub struct ReviewSite {
 
 /// The pages for people with a link.
 pub fn link_router<S: Clone + Send + Sync + 'static>(site: ReviewSite) -> Router<S> {
-    Router::new().route("/review/{id}/{token}", get(link_page).post(link_answer)).with_state(Arc::new(site))
+    Router::new()
+        .route("/review/{id}/{token}", get(link_page).post(link_answer))
+        .route("/review/{id}/{token}/comments", post(comments::of_link))
+        .with_state(Arc::new(site))
 }
 
 /// The files that these pages need, where no server has them.
@@ -45,31 +48,9 @@ pub fn assets_router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/assets/{name}", get(assets::asset))
 }
 
-/// Query with the display mode of the changes.
-#[derive(Debug, Deserialize)]
-pub(crate) struct ViewQuery {
-    view: Option<String>,
-}
-
-/// Part of a review that a page displays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
-    /// All of it, changes one below the other.
-    Unified,
-    /// All of it, changes side by side.
-    Split,
-    /// State only, for an open page.
-    State,
-}
-
-impl ViewQuery {
-    fn view(&self) -> View {
-        match self.view.as_deref() {
-            Some("split") => View::Split,
-            Some("state") => View::State,
-            _ => View::Unified,
-        }
-    }
+/// Whether the state alone is asked for, for an open page.
+fn is_state_only(query: &DiffQuery) -> bool {
+    query.view.as_deref() == Some("state")
 }
 
 /// The review of a link, and whose link it is. A wrong link and one of no review look the same.
@@ -89,13 +70,17 @@ async fn by_link(site: &ReviewSite, id: &str, token: &str) -> Result<(Review, St
 async fn link_page(
     State(site): State<Arc<ReviewSite>>,
     Path((id, token)): Path<(String, String)>,
-    Query(query): Query<ViewQuery>,
+    Query(query): Query<DiffQuery>,
 ) -> Result<Response, PageError> {
     let (review, reviewer) = by_link(&site, &id, &token).await?;
     let content = content_of(site.reviews.as_ref(), &review).await?;
     let path = format!("/review/{id}/{token}");
-    let parts = Parts { review: &review, content: &content, path: &path, view: query.view() };
-    let page = parts.page(&Answering::As(&reviewer), None, &BTreeMap::new());
+    let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor: None };
+    let answering = Answering::As(&reviewer);
+    if let Some(part) = parts.part(&answering) {
+        return Ok(part.into_response());
+    }
+    let page = parts.page(&answering, None, &BTreeMap::new());
     Ok(link_document(&review, &page).into_response())
 }
 
@@ -113,7 +98,8 @@ async fn link_answer(
     };
     let review = find_review(site.reviews.as_ref(), &id).await?;
     let content = content_of(site.reviews.as_ref(), &review).await?;
-    let parts = Parts { review: &review, content: &content, path: &path, view: View::Unified };
+    let query = DiffQuery::default();
+    let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor: None };
     let page = parts.page(&Answering::As(&reviewer), Some(&problem), &form.0.into_iter().collect());
     Ok((problem.status(), link_document(&review, &page)).into_response())
 }
@@ -172,18 +158,12 @@ fn table(reviews: &[&Review]) -> Markup {
                             @if review.is_pending() { "waits for " (review.waits_for().join(", ")) } @else { (review.ending().unwrap_or_default()) }
                         }
                         td data-label="asked" { (ago(review.created)) }
-                        td data-label="until" { time datetime=(review.deadline) { (minute(review.deadline)) } }
+                        td data-label="until" { (moment(&review.deadline.to_string(), None)) }
                     }
                 }
             }
         }
     }
-}
-
-/// A time to the minute, in UTC.
-fn minute(time: cliq_protocol::Timestamp) -> String {
-    let text = time.to_string();
-    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
 }
 
 fn state(review: &Review) -> Markup {
@@ -209,12 +189,19 @@ pub(super) async fn page(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Path(id): Path<String>,
-    Query(query): Query<ViewQuery>,
-) -> Page {
+    Query(query): Query<DiffQuery>,
+) -> Result<Response, PageError> {
     let review = find_review(core.reviews.as_ref(), &id).await?;
     let content = content_of(core.reviews.as_ref(), &review).await?;
-    let page = signed_in(&core, &visitor, &review, &content, query.view(), None, &BTreeMap::new());
-    show(&visitor, &heading(&review), "", &page)
+    let path = format!("/reviews/{}", review.id);
+    let actor = Some(visitor.caller.actor());
+    let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor };
+    let answering = answering(&core, &visitor, &review);
+    if let Some(part) = parts.part(&answering) {
+        return Ok(part.into_response());
+    }
+    let page = parts.page(&answering, None, &BTreeMap::new());
+    Ok(show(&visitor, &heading(&review), "", &page)?.into_response())
 }
 
 /// The form of a review for the page of its run; `None` if it is over.
@@ -246,20 +233,6 @@ pub(super) async fn short_form(core: &Core, visitor: &Visitor, id: &str) -> Resu
     })
 }
 
-fn signed_in(
-    core: &Core,
-    visitor: &Visitor,
-    review: &Review,
-    content: &Content,
-    view: View,
-    problem: Option<&Problem>,
-    given: &BTreeMap<String, String>,
-) -> Markup {
-    let path = format!("/reviews/{}", review.id);
-    let parts = Parts { review, content, path: &path, view };
-    parts.page(&answering(core, visitor, review), problem, given)
-}
-
 /// Returns the role of a person who is signed in.
 fn answering<'a>(core: &Core, visitor: &'a Visitor, review: &Review) -> Answering<'a> {
     if visitor.caller.person.is_some() {
@@ -271,6 +244,22 @@ fn answering<'a>(core: &Core, visitor: &'a Visitor, review: &Review) -> Answerin
         };
     }
     if visitor.may_run() { Answering::For(&visitor.caller.label) } else { Answering::ReadOnly }
+}
+
+/// Whether a person who is signed in may answer a review.
+pub(crate) fn may_answer(core: &Core, visitor: &Visitor, review: &Review) -> bool {
+    !matches!(answering(core, visitor, review), Answering::ReadOnly)
+}
+
+/// The decision on a review, for the page of the changes of its run.
+pub(crate) fn decision(core: &Core, visitor: &Visitor, review: &Review) -> Markup {
+    let path = format!("/reviews/{}", review.id);
+    let back = BTreeMap::from([(decision::BACK.to_owned(), format!("/runs/{}", review.run_id))]);
+    html! {
+        h2 { "Review of " (review.phase) }
+        p { a href=(path) { "The whole review: checks, files, earlier verdicts" } }
+        (decision::form(review, &path, &answering(core, visitor, review), &back))
+    }
 }
 
 /// Decides in a reviewer's name.
@@ -296,7 +285,10 @@ pub(super) async fn answer(
     let review = find_review(core.reviews.as_ref(), &id).await?;
     let content = content_of(core.reviews.as_ref(), &review).await?;
     let given = form.0.into_iter().collect();
-    let page = signed_in(&core, &visitor, &review, &content, View::Unified, Some(&problem), &given);
+    let (path, query) = (format!("/reviews/{}", review.id), DiffQuery::default());
+    let actor = Some(visitor.caller.actor());
+    let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor };
+    let page = parts.page(&answering(&core, &visitor, &review), Some(&problem), &given);
     let page = layout::page(&visitor, &heading(&review), None, &page);
     Ok((problem.status(), page).into_response())
 }
@@ -307,8 +299,10 @@ struct Parts<'a> {
     content: &'a Content,
     /// The address of the page.
     path: &'a str,
-    /// Part that is displayed.
-    view: View,
+    /// Query of the page.
+    query: &'a DiffQuery,
+    /// Author of comments of a person who is signed in.
+    actor: Option<&'a str>,
 }
 
 impl Parts<'_> {
@@ -330,12 +324,13 @@ impl Parts<'_> {
             }
             div #state data-live role="status" { (standing(review)) }
             (request(review))
-            @if self.view != View::State {
+            @if !is_state_only(self.query) {
                 nav.actions aria-label="On this page" {
                     a.button.primary href="#decision" { "Decide" }
                     @for (anchor, name, there) in [
                         ("checks", "Checks", !content.checks.is_empty()),
                         ("files", "Files", !content.artifacts.is_empty()),
+                        ("earlier", "Comments before", !content.earlier_comments.is_empty()),
                         ("changes", "Changes", !content.diffs.is_empty()),
                         ("timeline", "Timeline", !content.timeline.is_empty()),
                     ] {
@@ -343,7 +338,8 @@ impl Parts<'_> {
                     }
                 }
                 (content::before_changes(content))
-                (diff::changes(&content.diffs, self.path, self.view == View::Split))
+                (diff::earlier(&content.earlier_comments))
+                (self.changes(answering))
                 (content::after_changes(content))
             }
             (decision::form(review, self.path, answering, given))
@@ -397,11 +393,11 @@ fn standing(review: &Review) -> Markup {
             span { "asked " (ago(review.created)) }
             @if review.is_pending() {
                 span { "waits for " (review.waits_for().join(", ")) }
-                span { "until " time datetime=(review.deadline) { (minute(review.deadline)) } }
+                span { "until " (moment(&review.deadline.to_string(), None)) }
             }
         }
         @if let Some(ending) = ending(review) { p.warning { strong { (ending) } } }
-        (comments(review))
+        (said(review))
         (answers(review))
     }
 }
@@ -415,7 +411,7 @@ fn ending(review: &Review) -> Option<String> {
     })
 }
 
-fn comments(review: &Review) -> Markup {
+fn said(review: &Review) -> Markup {
     html! {
         @if !review.comments.is_empty() {
             section.card aria-labelledby="comments-title" {
@@ -424,6 +420,7 @@ fn comments(review: &Review) -> Markup {
                     p {
                         strong { (said.comment.actor) } " " (ago(said.at))
                         span.quiet { " (" (said.comment.via.as_str()) ")" }
+                        @if let Some(place) = &said.comment.place { " on " code { (harmless(place.to_string().as_bytes())) } }
                     }
                     pre tabindex="0" role="region" aria-label="Comment" { (harmless(said.comment.text.as_bytes())) }
                 }

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use cliq_web::{Core, Problem};
 
-use crate::page::PageError;
+use crate::page::{PageError, with_navigation};
 use crate::visitor::Visitor;
 use crate::{
     assets, audit, changes, compare, evaluations, handoff, live, log, mission, new_run, plans, projects,
-    review, run, runs, signals, teams, tokens, triggers, usage, workspace,
+    review, run, runs, signals, teams, tokens, triggers, usage, views, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -29,7 +29,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/forms", get(mission::run_forms))
         .route("/runs/{id}/resume", post(run::resume))
         .route("/runs/{id}/steer", post(run::steering::send))
-        .route("/runs/{id}/changes", get(changes::page))
+        .route("/runs/{id}/changes", get(changes::page).post(changes::comment))
         .route("/runs/{id}/timeline", get(run::timeline::page))
         .route("/runs/{id}/transcripts", get(run::transcripts::list))
         .route("/runs/{id}/transcripts/{name}", get(run::transcripts::page))
@@ -44,6 +44,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/reviews", get(review::list))
         .route("/reviews/{id}", get(review::page).post(review::answer))
         .route("/reviews/{id}/form", get(mission::answer_form))
+        .route("/reviews/{id}/comments", post(review::comments::of_visitor))
         .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
@@ -65,8 +66,10 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/triggers/{name}/resume", post(triggers::resume))
         .route("/audit", get(audit::page))
         .route("/usage", get(usage::page))
+        .route("/views", post(views::save))
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(assets::asset))
+        .layer(axum::middleware::from_fn(with_navigation))
         .with_state(core)
 }
 

@@ -54,6 +54,21 @@ pub(super) struct Part {
     phase: Option<String>,
 }
 
+/// Graphs with fewer phases fit without being made smaller.
+const LARGE_GRAPH: usize = 12;
+
+/// Choice of the size of the graph. Works by style alone.
+fn zoom() -> Markup {
+    html! {
+        fieldset.choices.zoom {
+            legend.hidden { "Size of the graph" }
+            @for (value, name) in [("fit", "Fit"), ("large", "Larger"), ("largest", "Largest")] {
+                label { input type="radio" name="zoom" value=(value) checked[value == "fit"]; " " (name) }
+            }
+        }
+    }
+}
+
 /// The page of a run.
 pub(super) async fn page(
     visitor: Visitor,
@@ -103,6 +118,7 @@ pub(super) async fn page(
         div #overview class=[phase.is_some().then_some("split")] data-mirror {
             section aria-labelledby="graph-title" {
                 h2 #graph-title { "Phases" }
+                @if document.phases.as_array().is_some_and(|phases| phases.len() >= LARGE_GRAPH) { (zoom()) }
                 div #graph.scroll data-live tabindex="0" role="region" aria-label="Graph of the phases" {
                     @match picture {
                         RunPicture::Drawn(svg) => (PreEscaped(svg)),

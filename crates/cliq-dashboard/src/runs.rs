@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::elements::{ago, empty, state, took, usage};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
+use crate::views::Views;
 use crate::visitor::Visitor;
 use cliq_supervisor::internals::clock;
 use cliq_web::Core;
@@ -83,6 +84,11 @@ impl Filters {
         format!("/runs?{}", serde_urlencoded::to_string(fields).unwrap_or_default())
     }
 
+    /// Address of the list with these filters.
+    fn address(&self) -> String {
+        if self.is_any() { self.link("state", &self.state) } else { "/runs".to_owned() }
+    }
+
     fn is_any(&self) -> bool {
         self.has_more() || [&self.q, &self.state].iter().any(|text| !text.trim().is_empty())
     }
@@ -97,6 +103,7 @@ pub(super) async fn page(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Query(filters): Query<Filters>,
+    views: Views,
 ) -> Page {
     let live = crate::live::address(&core);
     let (runs, next) = list_runs(&core, filters.to_filter()).await?;
@@ -150,6 +157,7 @@ pub(super) async fn page(
             }
             }
         }
+        (views.render(&filters.address()))
         form method="post" action="/runs/cancel" {
             div #runs data-live { (table(&runs, &words, &awaited, filters.is_any())) }
             @if !runs.is_empty() {

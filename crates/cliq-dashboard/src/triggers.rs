@@ -10,7 +10,7 @@ use cliq_web::{Core, Form, Path, Problem, Query, find_trigger, list_firings, set
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::elements::{ago, badge, empty, folded, output};
+use crate::elements::{ago, badge, empty, folded, moment, output};
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
 use crate::visitor::Visitor;
@@ -49,7 +49,7 @@ fn row(trigger: &TriggerDocument) -> Markup {
             td.title { a.strong href=(format!("/triggers/{}", trigger.name)) { (trigger.name) } div.quiet { (trigger.kind.as_str()) ": " (trigger.source) } }
             td { (state(trigger)) }
             td data-label="team" { (trigger.team.as_deref().or(trigger.project.as_deref()).unwrap_or("–")) }
-            td data-label="next" { (next(trigger.next.first())) }
+            td data-label="next" { (next(trigger, trigger.next.first())) }
             td data-label="last" {
                 @match &trigger.last {
                     Some(last) => span { (badge(last.state.as_str())) " " (ago(last.at)) },
@@ -68,10 +68,11 @@ fn state(trigger: &TriggerDocument) -> Markup {
     }
 }
 
-/// A time in UTC, to the second.
-fn next(at: Option<&String>) -> Markup {
+/// A tick of a schedule, on an open page in the zone of the schedule.
+fn next(trigger: &TriggerDocument, at: Option<&String>) -> Markup {
+    let zone = trigger.source.rsplit(' ').next();
     match at {
-        Some(at) => html! { time datetime=(at) { (at.replace('T', " ").replace('Z', " UTC")) } },
+        Some(at) => moment(at, zone),
         None => html! { "–" },
     }
 }
@@ -115,7 +116,7 @@ async fn render(
         @if visitor.may_run() { (pause_form(&trigger)) }
         @if !trigger.next.is_empty() {
             h2 { "Next" }
-            ul { @for tick in &trigger.next { li { (next(Some(tick))) } } }
+            ul { @for tick in &trigger.next { li { (next(&trigger, Some(tick))) } } }
         }
         h2 { "History" }
         div #history data-live {

@@ -101,6 +101,12 @@ impl Request {
         Self::new(Method::PATCH, url)
     }
 
+    /// A DELETE request.
+    #[must_use]
+    pub fn delete(url: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, url)
+    }
+
     /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {

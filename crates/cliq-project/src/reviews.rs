@@ -4,6 +4,7 @@ mod agent;
 mod artifacts;
 mod content;
 mod diff;
+mod earlier;
 mod links;
 #[cfg(not(feature = "remote-reviews"))]
 mod no_server;

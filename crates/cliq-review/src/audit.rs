@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::content::{Artifact, ArtifactView, Content, FileDiff};
 use crate::id::hash;
 use crate::notice::NoticeState;
+use crate::place::Place;
 use crate::review::Review;
 
 /// The version of the format.
@@ -175,6 +176,11 @@ fn quoted(out: &mut String, words: &str) {
     out.push('\n');
 }
 
+/// Line that a comment is about, in markdown.
+fn on_line(place: &Place) -> String {
+    format!(", {}, {}", inline(&place.to_string()), inline(place.text().trim()))
+}
+
 fn markdown(review: &Review, content: &Content) -> String {
     let mut out = match &review.subject {
         None => format!(
@@ -215,10 +221,11 @@ fn markdown(review: &Review, content: &Content) -> String {
     for said in &review.comments {
         let _ = writeln!(
             out,
-            "{} at {} ({}):\n",
+            "{} at {} ({}){}:\n",
             inline(&said.comment.actor),
             said.at,
-            said.comment.via.as_str()
+            said.comment.via.as_str(),
+            said.comment.place.as_ref().map(on_line).unwrap_or_default()
         );
         quoted(&mut out, &said.comment.text);
     }
@@ -266,6 +273,21 @@ fn markdown(review: &Review, content: &Content) -> String {
                 "- change in {repo}: {path} {}, +{} -{}",
                 file.change, file.added, file.removed
             );
+        }
+    }
+    for earlier in &content.earlier_comments {
+        let _ = writeln!(
+            out,
+            "- comment [{}] of the round before, by {}{}: {}",
+            earlier.number,
+            inline(&earlier.actor),
+            on_line(&earlier.place),
+            inline(&earlier.sentence())
+        );
+        quoted(&mut out, &earlier.text);
+        if let Some(answer) = &earlier.answer {
+            out.push_str("  answered:\n\n");
+            quoted(&mut out, answer);
         }
     }
     let _ = writeln!(out, "- SHA-256 of all of it: {}", content.sha256());

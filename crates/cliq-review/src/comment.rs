@@ -1,11 +1,15 @@
-//! Comments on a review: they are kept, and decide nothing.
+//! Comments on a review: they are kept, and decide nothing. Those on lines go along with a request for changes (docs/reviews.md).
+
+use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::place::{Place, Side};
 use crate::via::Via;
 use cliq_protocol::Timestamp;
 
-/// Words of the person or program that the run works for, beside the answers. They decide nothing.
+/// Words of a person or program beside the answers. They decide nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comment {
     /// Id by the sender. One that comes twice counts once.
@@ -16,6 +20,9 @@ pub struct Comment {
     pub via: Via,
     /// The words.
     pub text: String,
+    /// Line that the comment is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// A comment that was accepted.
@@ -26,4 +33,143 @@ pub struct AcceptedComment {
     /// The comment.
     #[serde(flatten)]
     pub comment: Comment,
+}
+
+/// Returns comments on lines as instructions for an agent: numbered, each with path, line, the text of the line and the words.
+#[must_use]
+pub(crate) fn instructions<'a>(comments: impl IntoIterator<Item = (&'a Place, &'a str)>) -> String {
+    let mut text = "Comments on lines:\n".to_owned();
+    for (n, (place, words)) in comments.into_iter().enumerate() {
+        let _ = write!(text, "\n[{}] ", n + 1);
+        text.push_str(&guidance(place, words));
+    }
+    text.push_str("\nAnswer each of them in your result, on a line that begins with its number, such as `[1]`.");
+    text
+}
+
+/// Returns a comment on a line as guidance for an agent at work: path, line, the text of the line and the words.
+#[must_use]
+pub fn guidance(place: &Place, words: &str) -> String {
+    let mut text = format!("{place}\n    > {}\n", place.text().trim());
+    for line in words.trim().lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    text
+}
+
+/// Returns comments on lines for programs: `number`, `path`, `side`, `line`, `line_text`, `text`.
+pub(crate) fn documents<'a>(comments: impl IntoIterator<Item = (&'a Place, &'a str)>) -> Value {
+    let document = |(n, (place, words)): (usize, (&Place, &str))| {
+        json!({"number": n + 1, "path": place.path(), "side": place.side(), "line": place.line(), "line_text": place.text(), "text": words})
+    };
+    comments.into_iter().enumerate().map(document).collect()
+}
+
+/// Returns the answer of an agent to the comment with a number: the lines of its result from `[N]` on, up to a blank line or the next number.
+#[must_use]
+pub fn answer_to(number: usize, result: &str) -> Option<String> {
+    let mut found: Option<String> = None;
+    for line in result.lines() {
+        match (numbered(line), &mut found) {
+            (Some((n, rest)), None) if n == number => found = Some(rest.to_owned()),
+            (Some(_), Some(_)) => break,
+            (None, Some(_)) if line.trim().is_empty() => break,
+            (None, Some(answer)) => {
+                answer.push('\n');
+                answer.push_str(line.trim());
+            }
+            _ => {}
+        }
+    }
+    let answer = found?.trim().chars().take(MAX_ANSWER).collect::<String>();
+    (!answer.is_empty()).then_some(answer)
+}
+
+/// The most characters of an answer.
+const MAX_ANSWER: usize = 2000;
+
+/// The number and the text of a line such as `- **[2]** Done`.
+fn numbered(line: &str) -> Option<(usize, &str)> {
+    let line = line.trim_start().trim_start_matches(['-', '*', '>', '#', ' ', '`']);
+    let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
+    Some((number.trim().parse().ok()?, rest.trim_start_matches(['*', ':', '`', ' ']).trim_start()))
+}
+
+/// A comment of the round before, and what became of its line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierComment {
+    /// Number in the request for changes, 1-based.
+    pub number: u64,
+    /// Author.
+    pub actor: String,
+    /// The words.
+    pub text: String,
+    /// The line.
+    pub place: Place,
+    /// State of the line now.
+    pub fate: Fate,
+    /// Answer of the phase that worked again, if its result has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// State of a line in the round after the comment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fate", rename_all = "snake_case")]
+pub enum Fate {
+    /// The line is in the file as it was. A removed line is there again.
+    Kept {
+        /// Number of the line now, 1-based.
+        now: u64,
+    },
+    /// Other lines are in its place.
+    Changed {
+        /// Number of the first of them, 1-based.
+        now: u64,
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// The line is not in the file. A removed line is still removed.
+    Gone,
+    /// The file is not there.
+    FileGone,
+    /// It cannot be said.
+    Unknown {
+        /// Reason.
+        why: String,
+    },
+}
+
+impl EarlierComment {
+    /// Returns in a sentence what became of the line.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match (&self.fate, self.place.side()) {
+            (Fate::Kept { now }, Side::New) if *now == self.place.line() => "the line is as it was".to_owned(),
+            (Fate::Kept { now }, Side::New) => format!("the line is as it was, now line {now}"),
+            (Fate::Kept { now }, Side::Old) => format!("the line is there again, as line {now}"),
+            (Fate::Changed { now, .. }, _) => format!("changed, now line {now}"),
+            (Fate::Gone, Side::New) => "the line was removed".to_owned(),
+            (Fate::Gone, Side::Old) => "the line is still removed".to_owned(),
+            (Fate::FileGone, _) => "the file was removed".to_owned(),
+            (Fate::Unknown { why }, _) => format!("unknown: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_by_number() {
+        let result = "Did it all.\n\n[1] Uses let now.\n- **[2]**: Kept,\n  because of the test.\n[3]\n\n[10] no\n";
+        assert_eq!(answer_to(1, result).as_deref(), Some("Uses let now."));
+        assert_eq!(answer_to(2, result).as_deref(), Some("Kept,\nbecause of the test."));
+        assert_eq!(answer_to(3, result), None);
+        assert_eq!(answer_to(10, result).as_deref(), Some("no"));
+        for strange in ["[", "[]", "[1", "1]", "[x] y", "[99999999999999999999999] y", ""] {
+            assert_eq!(answer_to(1, strange), None);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use cliq_protocol::{CommandResult, HistoryEntry, PhaseName};
 use serde::{Deserialize, Serialize};
 
+use crate::comment::EarlierComment;
 use crate::id::hash;
 use cliq_protocol::Timestamp;
 
@@ -30,6 +31,9 @@ pub struct Content {
     /// Changes in the git repositories of the workspace that are not committed.
     #[serde(default)]
     pub diffs: Vec<Diff>,
+    /// Comments of the round before, with what became of their lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_comments: Vec<EarlierComment>,
     /// Timeline of the run so far.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -109,6 +113,14 @@ pub struct Diff {
     /// Files that changed and are not among `files`.
     #[serde(default)]
     pub more_files: u64,
+}
+
+impl Diff {
+    /// Path of a changed file, relative to the workspace.
+    #[must_use]
+    pub fn path_of(&self, file: &FileDiff) -> String {
+        if self.repo == "." { file.path.clone() } else { format!("{}/{}", self.repo, file.path) }
+    }
 }
 
 /// Changes of a file.

@@ -9,12 +9,16 @@ mod ask;
 mod audit;
 mod comment;
 mod content;
+mod fate;
+mod hunk;
 mod id;
 mod machine;
 #[cfg(feature = "test-util")]
 mod memory;
 mod notice;
+mod patch;
 mod people;
+mod place;
 mod refusal;
 mod review;
 mod store;
@@ -22,12 +26,16 @@ mod via;
 mod wait;
 
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
-pub use comment::{AcceptedComment, Comment};
+pub use comment::{AcceptedComment, Comment, EarlierComment, Fate, answer_to, guidance};
 pub use content::{Artifact, ArtifactView, Content, Diff, FileDiff, PriorHandoff, TimelineEntry};
+pub use fate::fate_of;
+pub use hunk::{HunkLine, LineKind, hunk_lines};
 pub use id::{LinkToken, ReviewId, hash};
 pub use machine::Event;
 pub use notice::{Notice, NoticeKind, NoticeState};
+pub use patch::{fill_in, numstat};
 pub use people::{Channel, Directory, DirectoryError, Person};
+pub use place::{Place, PlaceError, Side, place_in};
 pub use refusal::Refusal;
 pub use review::{
     AcceptedAnswer, Answer, AuditReference, Choice, Link, NewReview, Outcome, Review, ReviewState,

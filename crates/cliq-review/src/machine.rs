@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::comment::{AcceptedComment, Comment};
 use crate::notice::{NoticeKind, NoticeState};
-use crate::refusal::{MAX_COMMENT, MAX_COMMENTS, MAX_WORDS, Refusal};
+use crate::refusal::{MAX_COMMENT, MAX_COMMENTS, MAX_ON_LINES, MAX_WORDS, Refusal};
 use crate::review::{AcceptedAnswer, Answer, AuditReference, Choice, Link, Outcome, Review, ReviewState};
 use cliq_protocol::Timestamp;
 
@@ -17,8 +17,15 @@ use cliq_protocol::Timestamp;
 pub enum Event {
     /// A reviewer answers.
     Answer(Answer),
-    /// Somebody comments.
+    /// Adds a comment.
     Comment(Comment),
+    /// Takes a comment away, by its author, while the review is pending.
+    WithdrawComment {
+        /// Id of the comment.
+        id: String,
+        /// Author.
+        actor: String,
+    },
     /// Time has passed: reminders and the deadline.
     Clock,
     /// The review is not needed any more.
@@ -55,6 +62,7 @@ impl Review {
         match event {
             Event::Answer(answer) => self.answer(answer, now).map(Some),
             Event::Comment(comment) => self.comment(comment, now),
+            Event::WithdrawComment { id, actor } => self.withdraw_comment(id, actor, now),
             Event::Clock => Ok(self.clock(now)),
             Event::Cancel { .. } if !self.is_pending() => Ok(None),
             Event::Cancel { reason } => {
@@ -117,7 +125,7 @@ impl Review {
             Choice::Reject => (Choice::Reject, Some(Outcome::Rejected)),
             Choice::RequestChanges { to } => {
                 let to = self.target(to.as_ref())?;
-                if reason.is_none() {
+                if reason.is_none() && self.on_lines().next().is_none() {
                     return Err(Refusal::NoWords);
                 }
                 (Choice::RequestChanges { to: Some(to.clone()) }, Some(Outcome::ChangesRequested { to }))
@@ -151,9 +159,28 @@ impl Review {
         if self.comments.len() >= MAX_COMMENTS {
             return Err(Refusal::TooManyComments);
         }
+        let on_lines: usize = self.on_lines().map(|(_, words)| words.len()).sum();
+        if comment.place.is_some() && on_lines + text.len() > MAX_ON_LINES {
+            return Err(Refusal::CommentsTooLong);
+        }
         let mut next = self.clone();
         let comment = Comment { text: text.to_owned(), ..comment.clone() };
         next.comments.push(AcceptedComment { at: now, comment });
+        Ok(Some(next))
+    }
+
+    fn withdraw_comment(&self, id: &str, actor: &str, now: Timestamp) -> Result<Option<Self>, Refusal> {
+        let is_it = |known: &&AcceptedComment| known.comment.id == id;
+        let own = self.comments.iter().find(|known| is_it(known) && known.comment.actor == actor);
+        let Some(own) = own.or_else(|| self.comments.iter().find(is_it)) else { return Ok(None) };
+        if let Some(refusal) = self.refusal(now) {
+            return Err(refusal);
+        }
+        if own.comment.actor != actor {
+            return Err(Refusal::NotYourComment(own.comment.actor.clone()));
+        }
+        let mut next = self.clone();
+        next.comments.retain(|known| known.comment.id != id || known.comment.actor != actor);
         Ok(Some(next))
     }
 

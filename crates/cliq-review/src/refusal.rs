@@ -7,6 +7,8 @@ pub(crate) const MAX_WORDS: usize = 64 * 1024;
 /// The most bytes of a comment, and the most comments of a review.
 pub(crate) const MAX_COMMENT: usize = 16 * 1024;
 pub(crate) const MAX_COMMENTS: usize = 200;
+/// The most bytes of all comments on lines of a review: they go along with a request for changes.
+pub(crate) const MAX_ON_LINES: usize = 128 * 1024;
 
 /// Reason why an event is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +49,7 @@ pub enum Refusal {
         known: String,
     },
     /// A request for changes says nothing.
-    #[error("a request for changes requires a message: describe the change")]
+    #[error("a request for changes requires a message or a comment on a line: describe the change")]
     NoWords,
     /// The words are too long.
     #[error("the words are longer than {} KiB", MAX_WORDS / 1024)]
@@ -58,6 +60,12 @@ pub enum Refusal {
     /// The review has many comments.
     #[error("the review has {MAX_COMMENTS} comments and takes no more")]
     TooManyComments,
+    /// The comments on lines are too long together.
+    #[error("the comments on lines of a review have at most {} KiB together", MAX_ON_LINES / 1024)]
+    CommentsTooLong,
+    /// A comment of another author is withdrawn.
+    #[error("the comment is by {0}, who alone can withdraw it")]
+    NotYourComment(String),
     /// The form is not filled in right.
     #[error("{}", .0.join("; "))]
     Inputs(Vec<String>),

@@ -9,9 +9,10 @@ use cliq_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::comment::AcceptedComment;
+use crate::comment::{self, AcceptedComment};
 use crate::id::{LinkToken, ReviewId};
 use crate::notice::{Notice, NoticeKind, NoticeState};
+use crate::place::Place;
 use crate::people::{Channel, first_sufficient, is_all};
 use crate::refusal::Refusal;
 use crate::via::Via;
@@ -397,6 +398,11 @@ impl Review {
         self.answers.iter().flat_map(|a| a.answer.inputs.clone()).collect()
     }
 
+    /// Comments on lines with their words, in their order. They go along with a request for changes.
+    pub fn on_lines(&self) -> impl Iterator<Item = (&Place, &str)> {
+        self.comments.iter().filter_map(|said| Some((said.comment.place.as_ref()?, said.comment.text.as_str())))
+    }
+
     /// The gate's verdict. `None` while it waits, and where it was cancelled.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
@@ -412,9 +418,15 @@ impl Review {
                 let by: Vec<String> = self.answers.iter().map(AcceptedAnswer::by).collect();
                 Verdict::pass(with_words(format!("approved by {}", by.join(" and "))))
             }
-            // What is to be done, in the reviewer's words.
+            // What is to be done, in the reviewer's words and the comments on lines.
             ReviewState::Decided { outcome: Outcome::ChangesRequested { to }, .. } => {
-                Verdict::route(to.clone(), words.clone().unwrap_or_default())
+                let on_lines = self.on_lines().next().map(|_| comment::instructions(self.on_lines()));
+                let parts: Vec<&str> = words.as_deref().into_iter().chain(on_lines.as_deref()).collect();
+                let mut verdict = Verdict::route(to.clone(), parts.join("\n\n"));
+                if on_lines.is_some() {
+                    verdict.extra.insert("comments".to_owned(), comment::documents(self.on_lines()));
+                }
+                verdict
             }
             ReviewState::Decided { outcome: Outcome::Rejected, .. } => {
                 let by = last.map(AcceptedAnswer::by).unwrap_or_default();
@@ -428,7 +440,7 @@ impl Review {
                 ))
             }
         };
-        debug_assert!(!matches!(verdict.outcome, GateOutcome::Route(_)) || words.is_some());
+        debug_assert!(!matches!(verdict.outcome, GateOutcome::Route(_)) || !verdict.reason.as_deref().unwrap_or_default().is_empty());
         Some(verdict)
     }
 

@@ -12,6 +12,7 @@ mod logs;
 mod meshes;
 mod plans;
 mod pushes;
+mod review_comments;
 mod review_schemas;
 mod reviews;
 mod runs;
@@ -110,6 +111,8 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(reviews::get, reviews::create))
         .routes(routes!(reviews::content))
         .routes(routes!(reviews::decide))
+        .routes(routes!(review_comments::comment))
+        .routes(routes!(review_comments::withdraw))
         .routes(routes!(reviews::update))
         .routes(routes!(triggers::list))
         .routes(routes!(triggers::get))

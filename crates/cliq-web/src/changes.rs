@@ -79,11 +79,11 @@ pub fn checkpoints_of(project: &Project, run_id: &RunId) -> Result<Vec<RunCheckp
     Ok(all.into_iter().filter(|checkpoint| *run_id == checkpoint.label.run.as_str()).map(row).collect())
 }
 
-fn store_of(project: &Project) -> Result<CheckpointStore, Problem> {
+pub(crate) fn store_of(project: &Project) -> Result<CheckpointStore, Problem> {
     project.checkpoint_store(&project.settings()?).map_err(problem)
 }
 
-fn problem(error: ProjectError) -> Problem {
+pub(crate) fn problem(error: ProjectError) -> Problem {
     match error {
         ProjectError::NoCheckpoints(_) | ProjectError::NoCheckpoint(_) => {
             Problem::not_found(error.to_string())

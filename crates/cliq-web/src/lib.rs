@@ -5,6 +5,7 @@
 //! API as JSON and by the pages as values.
 
 mod caller;
+mod changed_files;
 mod changes;
 mod core;
 mod files;
@@ -27,6 +28,7 @@ mod trial;
 mod triggers;
 
 pub use caller::{Admin, Caller, Reader, Reviewer, Runner, Via};
+pub use changed_files::{ChangedFiles, changed_file, changed_files, difference, differences};
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};

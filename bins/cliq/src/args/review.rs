@@ -26,6 +26,12 @@ pub(crate) enum ReviewCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Comment on a review: on a line of its changes, or on the whole. Comments decide nothing; those on lines go along with a request for
+    /// changes.
+    Comment {
+        #[command(flatten)]
+        comment: CommentArgs,
+    },
     /// Approve: the run goes on.
     Approve {
         #[command(flatten)]
@@ -59,6 +65,27 @@ pub(crate) struct ReviewIdArg {
     /// The review: its id, or the beginning of it. Default: the one that waits in this project.
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CommentArgs {
+    #[command(flatten)]
+    pub(crate) id: ReviewIdArg,
+    /// Text of the comment.
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) message: Option<String>,
+    /// Line of the changes, by its number in the file as it is now.
+    #[arg(long, value_name = "PATH:LINE")]
+    pub(crate) at: Option<String>,
+    /// The line of `--at` is a removed one, by its number before the change.
+    #[arg(long, requires = "at")]
+    pub(crate) removed: bool,
+    /// Withdraw your comment with this id, or the beginning of one.
+    #[arg(long, value_name = "COMMENT", conflicts_with_all = ["message", "at"])]
+    pub(crate) withdraw: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod answer;
 mod browser;
+mod comment;
 mod find;
 mod show;
 
@@ -24,6 +25,7 @@ pub(super) fn run(command: &ReviewCommand) -> Result<ExitCode, Failure> {
         match command {
             ReviewCommand::List { all, json } => list(*all, *json).await,
             ReviewCommand::Show { id, full, json } => show::run(id, *full, *json).await,
+            ReviewCommand::Comment { comment } => comment::run(comment).await,
             ReviewCommand::Approve { answer } => answer::run(answer, Choice::Approve).await,
             ReviewCommand::Reject { answer } => answer::run(answer, Choice::Reject).await,
             ReviewCommand::RequestChanges { to, answer } => {
@@ -56,8 +58,8 @@ fn refused(refusal: &cliq_review::Refusal) -> Failure {
         R::NotAReviewer { .. } => Failure::usage(text),
         R::WhichReviewer { .. } => Failure::usage(text).hint("`--as NAME` says it"),
         R::Target { .. } => Failure::usage(text).hint("`--to PHASE` names it"),
-        R::NoWords => Failure::usage(text).hint("`-m TEXT` says it"),
-        R::TooLong => Failure::usage(text),
+        R::NoWords => Failure::usage(text).hint("`-m TEXT` says it, `cliq review comment --at PATH:LINE` comments on a line"),
+        R::TooLong | R::CommentLength | R::CommentsTooLong => Failure::usage(text),
         R::Inputs(_) => {
             Failure::usage(text).hint("`--input FIELD=VALUE` answers a field, `cliq review show` lists them")
         }

@@ -3,6 +3,7 @@
 mod a2a;
 mod answers;
 mod browser;
+pub(crate) mod comments;
 mod content;
 mod crashes;
 mod demo;

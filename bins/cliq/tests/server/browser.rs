@@ -9,6 +9,8 @@ use cliq_scripted_model::{Behavior, ScriptedModel};
 use cliq_testkit::machine::{Machine, wait_for};
 use serde_json::{Value, json};
 
+use crate::reviews::comments::{DEVELOPER, TEAM as TEAM_OF_COMMENTS, repository};
+
 /// Each phase goes on when the script says so, however slow the machine is.
 const TEAM: &str = "description: Builds, checks, mends.
 inputs: [{name: who, description: Whom it is for, required: true}]
@@ -294,6 +296,53 @@ workflow: {phases: [{name: work, type: standard, agent: speaker}]}
             "START" => drop(start("@local/decide", rest)),
             _ => return false,
         }
+        true
+    });
+}
+
+/// Writes notes, and works on until it is ended.
+const AT_WORK: &str = "agents: {waiter: {entry: agents/waiter}}
+workflow:
+  phases:
+    - {name: make, type: exec, commands: [{name: make, run: 'echo by nobody > notes.md'}]}
+    - {name: work, type: standard, agent: waiter, depends_on: [make]}
+";
+
+const WAITER: &str = "#!/bin/sh
+cat > /dev/null
+printf '{\"ts\":\"2026-01-01T00:00:00.000Z\",\"version\":1,\"type\":\"phase\",\"status\":\"ok\"}\\n' >> \"$CLIQ_SIGNAL_FILE\"
+sleep 600
+";
+
+/// Writes 150 files of 37 lines.
+const MANY: &str = "workflow: {phases: [{name: make, type: exec, commands: [{name: make, run: 'for d in 1 2 3 4 5; do mkdir -p many/part$d; for f in $(seq 30); do seq -f \"line %g of 37\" 37 > many/part$d/file$f.txt; done; done'}]}]}
+";
+
+/// Comments on the lines of changes, which reach the agents.
+#[test]
+fn a_reviewer_comments_on_lines() {
+    let Some(modules) = modules() else { return };
+    let machine = Machine::new();
+    machine.team("code", TEAM_OF_COMMENTS);
+    machine.agent("code", "dev", DEVELOPER, &["developer"]);
+    machine.team("atwork", AT_WORK);
+    machine.agent("atwork", "waiter", WAITER, &["work"]);
+    machine.team("many", MANY);
+    let server = machine.serve();
+    let link = machine.ok(&["server", "open"]);
+    drive(&modules, "comments.mjs", &[link.trim()], |word, title| {
+        if word != "START" {
+            return false;
+        }
+        let project = machine.project(&title.replace(' ', "-").to_lowercase());
+        repository(&project);
+        let instance = server.post("/api/v1/instances", &json!({"path": project})).expect(201).json();
+        let team = match title {
+            "Still at work" => "@local/atwork",
+            "Many files" => "@local/many",
+            _ => "@local/code",
+        };
+        server.start_run(&json!({"team": team, "title": title, "instance": instance["id"]}));
         true
     });
 }

@@ -87,7 +87,7 @@ async function operate(view, path) {
   const expected = await view.evaluate(() => {
     document.activeElement?.blur();
     const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
-    const can = all.filter((element) => !element.disabled && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true }) && !element.closest("details:not([open]) > :not(summary)"));
+    const can = all.filter((element) => !element.disabled && element.tabIndex >= 0 && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true }) && !element.closest("details:not([open]) > :not(summary)"));
     can.forEach((element, n) => { element.dataset.stop = n; });
     return can.length;
   });
@@ -138,6 +138,12 @@ export async function look({ browser, state, base, paths, as = {} }) {
         const wide = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wide <= 1, `${path} ${size}: wider than the screen by ${wide}`);
         assert.ok(weight < 150_000, `${path}: ${weight} bytes`);
+        if (size === "narrow" && scheme === "light") {
+          await view.setViewportSize({ width: 768, height: 1024 });
+          const wide = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+          assert.ok(wide <= 1, `${path} tablet: wider than the screen by ${wide}`);
+          await view.setViewportSize(viewport);
+        }
         if (size !== "narrow") {
           if (hasMask) await view.addStyleTag({ content: MASK });
           await compare(view, file, hasMask ? await view.screenshot({ fullPage: true }) : picture);

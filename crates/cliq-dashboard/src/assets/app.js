@@ -12,7 +12,7 @@ async function refresh() {
   try {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
-    if (response.ok) show(new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (response.ok) { const fresh = new DOMParser().parseFromString(await response.text(), "text/html"); moments(fresh); show(fresh); }
   } catch { /* The stream reports connection problems. */ }
   busy = false;
   pause = Math.max(80, 4 * (performance.now() - last));
@@ -23,6 +23,18 @@ async function refresh() {
 function soon() {
   if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, Math.max(0, last + pause - performance.now()));
 }
+
+// Times in the zone of the person, or of a schedule. The exact time is beside.
+function moments(part) {
+  for (const time of part.querySelectorAll("time[data-moment]:not([data-told])")) {
+    try {
+      const timeZone = time.dataset.zone, at = new Date(time.dateTime);
+      time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short", timeZone }) + (timeZone ? ` ${timeZone}` : "");
+      time.dataset.told = "1";
+    } catch { /* A zone that the browser does not know: UTC stays. */ }
+  }
+}
+moments(document);
 
 function show(fresh) {
   for (const part of document.querySelectorAll("[data-mirror]")) {
@@ -82,10 +94,46 @@ document.addEventListener("toggle", async (toggled) => {
     const response = await fetch(details.dataset.lazy);
     if (!response.ok) return;
     place.innerHTML = await response.text();
+    rove(place);
     place.querySelectorAll("[name=back]").forEach((back) => { back.value = location.pathname + location.search; });
     place.querySelector("textarea, select, input:not([type=hidden])")?.focus();
   } catch { delete place.dataset.isThere; }
 }, true);
+// Changes: the number of a line opens the form for a comment below it. Of all numbers of a file one is in the tab order; arrow keys go on from it.
+function rove(part) {
+  part.querySelectorAll("table.diff").forEach((table) => table.querySelectorAll("a[data-comment]").forEach((link, n) => { link.tabIndex = n ? -1 : 0; }));
+}
+rove(document);
+function closeComment() {
+  const row = document.getElementById("comment")?.closest("tr");
+  const link = row?.opener;
+  row?.remove();
+  link?.focus();
+}
+document.addEventListener("click", async (click) => {
+  if (click.target.closest?.("[data-cancel]") && document.getElementById("comment")?.closest("tr").opener) { click.preventDefault(); closeComment(); return; }
+  const link = click.target.closest?.("a[data-comment]");
+  if (!link || click.ctrlKey || click.metaKey || click.shiftKey || click.button) return;
+  click.preventDefault();
+  const response = await fetch(`${link.href.replace(/#.*/, "")}&part=comment`).catch(() => null);
+  if (!response?.ok) { location.href = link.href; return; }
+  closeComment();
+  const row = document.createElement("tr"), cell = row.insertCell();
+  [row.className, row.opener, cell.colSpan, cell.innerHTML] = ["note-row", link, 4, await response.text()];
+  let after = link.closest("tr");
+  while (after.nextElementSibling?.classList.contains("note-row")) after = after.nextElementSibling;
+  after.after(row);
+  row.querySelector("textarea")?.focus();
+});
+document.addEventListener("keydown", (key) => {
+  if (key.key === "Escape" && key.target.closest?.("#comment")) closeComment();
+  if (!key.target.matches?.("a[data-comment]") || !["ArrowDown", "ArrowUp"].includes(key.key)) return;
+  key.preventDefault();
+  const links = [...key.target.closest("table").querySelectorAll("a[data-comment]")];
+  const next = links[links.indexOf(key.target) + (key.key === "ArrowDown" ? 1 : -1)];
+  if (next) { [key.target.tabIndex, next.tabIndex] = [-1, 0]; next.focus(); }
+});
+
 // Times that go on.
 setInterval(() => document.querySelectorAll("[data-since]").forEach((time) => {
   const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(time.dataset.since)) / 1000));
@@ -157,6 +205,7 @@ if (review) {
       const response = await fetch(review.dataset.review);
       if (!response.ok) return;
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+      moments(fresh);
       replace(fresh);
       if (!fresh.querySelector("#decision fieldset.stack[disabled]")) return;
       document.querySelectorAll("#decision fieldset, #decision select").forEach((control) => { control.disabled = true; });

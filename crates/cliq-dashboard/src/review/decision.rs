@@ -61,6 +61,7 @@ pub(super) fn form(
     };
     let (approve, reject) = review.subject.as_ref().map_or(("Approve", "Reject"), ReviewSubject::choices);
     let disabled = !review.is_pending() || answered || matches!(answering, Answering::ReadOnly);
+    let on_lines = review.on_lines().count();
     html! {
         section #decision.card aria-labelledby="decision-title" {
             h2 #decision-title { "Decision" }
@@ -77,7 +78,8 @@ pub(super) fn form(
                     label for="reason" { "What you want to say" }
                     p.hint #reason-about {
                         @if review.subject.is_some() { "The agent gets these words." }
-                        @else { "Needed for a request for changes: the phase gets these words." }
+                        @else if on_lines > 0 { "The phase gets these words, and with a request for changes the comments on lines." }
+                        @else { "Needed for a request for changes, unless there are comments on lines: the phase gets these words." }
                     }
                     textarea #reason name="reason" rows="5" maxlength="60000" aria-describedby="reason-about" { (value("reason")) }
                     @if !review.route_targets.is_empty() {
@@ -89,7 +91,10 @@ pub(super) fn form(
                     div.actions {
                         button.primary type="submit" name="verdict" value="approve" { (approve) }
                         @if !review.route_targets.is_empty() {
-                            button type="submit" name="verdict" value="request-changes" formnovalidate { "Request changes" }
+                            button type="submit" name="verdict" value="request-changes" formnovalidate {
+                                "Request changes"
+                                @if on_lines > 0 { " with " (on_lines) @if on_lines == 1 { " comment" } @else { " comments" } }
+                            }
                         }
                         button.danger type="submit" name="verdict" value="reject" formnovalidate { (reject) }
                     }

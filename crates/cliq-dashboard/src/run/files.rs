@@ -16,20 +16,23 @@ pub(super) struct RunFiles {
     pub(super) agent_phases: Option<Vec<String>>,
 }
 
+/// Returns the names of the phases of a project's team that have agents. `None` if the team cannot be read. Blocks.
+pub(crate) fn agent_phases(project: &Project) -> Option<Vec<String>> {
+    let workflow = project.workflow().ok()?;
+    let phases = workflow.phases().map(|(_, phase)| phase);
+    let with_agents = phases.filter(|phase| phase.kind != PhaseKind::Exec);
+    Some(with_agents.map(|phase| phase.name.to_string()).collect())
+}
+
 impl RunFiles {
     /// Reads the files. Blocks.
     pub(super) fn read(run: &Run, project: &Project) -> Self {
-        let agent_phases = project.workflow().ok().map(|workflow| {
-            let phases = workflow.phases().map(|(_, phase)| phase);
-            let with_agents = phases.filter(|phase| phase.kind != PhaseKind::Exec);
-            with_agents.map(|phase| phase.name.to_string()).collect()
-        });
         Self {
             handoffs: list_handoffs(run),
             logs: list_logs(run),
             transcripts: list_transcripts(run),
             has_checkpoints: run.workspace.join(".cliq/checkpoints.git/checkpoints.jsonl").is_file(),
-            agent_phases,
+            agent_phases: agent_phases(project),
         }
     }
 }

@@ -62,6 +62,7 @@ pub(super) fn panel(
         @if let Some(review) = review { (review) }
         @if !items.is_empty() {
             h3 { "Items" }
+            (sum(&items))
             ul.plain {
                 @for item in items {
                     @let name = item["name"].as_str().unwrap_or_default();
@@ -78,6 +79,26 @@ pub(super) fn panel(
         (used(phase))
         @if let Some(files) = files { (listed_files(files, &base, name, rounds)) }
         @if let Ok(sandbox) = Sandbox::from_value(phase["sandbox"].clone(), "sandbox") { p.quiet { "sandbox " (sandbox.to_string()) } }
+    }
+}
+
+/// Sum of the items of a phase: how many are in which state, and their cost.
+fn sum(items: &[&Value]) -> Markup {
+    let mut states: Vec<(&str, usize)> = Vec::new();
+    for item in items {
+        let state = item["status"].as_str().unwrap_or_default();
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => states.push((state, 1)),
+        }
+    }
+    let costs: Vec<f64> = items.iter().filter_map(|item| item["usage"]["cost_usd"].as_f64()).collect();
+    html! {
+        p.facts {
+            span { (items.len()) " in all" }
+            @for (state, count) in states { span { (count) " " (state) } }
+            @if !costs.is_empty() { span { "$" (format!("{:.4}", costs.iter().sum::<f64>())) } }
+        }
     }
 }
 

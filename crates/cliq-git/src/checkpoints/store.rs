@@ -95,6 +95,17 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
+/// Changed files of a repository, as git prints them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryStats {
+    /// Path of the repository within the workspace; empty for the workspace itself.
+    pub repo: String,
+    /// Output of `git diff-tree --numstat -z`.
+    pub numstat: Vec<u8>,
+    /// Output of `git diff-tree --name-status -z` for the same files in the same order.
+    pub name_status: Vec<u8>,
+}
+
 /// Store of checkpoints of a workspace.
 #[derive(Debug)]
 pub struct Store {
@@ -222,6 +233,40 @@ impl Store {
             out.extend(format!("{}: {} bytes, not stored\n", file.path, file.bytes).bytes());
         }
         Ok(out)
+    }
+
+    /// Returns the changed files of each repository that differs between two checkpoints, with numbers of lines.
+    ///
+    /// # Errors
+    /// Returns an error if git fails.
+    pub fn stats(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<RepositoryStats>, CheckpointError> {
+        let stats = |(repo, old, new): (String, String, String)| {
+            let run = |form| self.bare().run(["diff-tree", "-r", "-M", "-z", form, &old, &new]);
+            Ok(RepositoryStats { numstat: run("--numstat")?, name_status: run("--name-status")?, repo })
+        };
+        self.pairs(from, to)?.into_iter().map(stats).collect()
+    }
+
+    /// Returns the differences in one repository between two checkpoints as a patch: of the given paths, or of all files if there are none. The
+    /// paths are relative to the repository.
+    ///
+    /// # Errors
+    /// Returns an error if git fails.
+    pub fn patch(
+        &self,
+        from: &Checkpoint,
+        to: &Checkpoint,
+        repo: &str,
+        paths: &[&str],
+    ) -> Result<Vec<u8>, CheckpointError> {
+        let Some((_, old, new)) = self.pairs(from, to)?.into_iter().find(|(path, ..)| path == repo) else {
+            return Ok(Vec::new());
+        };
+        let mut args = vec!["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "-p", "--color=never"];
+        args.extend(["--src-prefix=a/", "--dst-prefix=b/", old.as_str(), new.as_str(), "--"]);
+        let literal: Vec<String> = paths.iter().map(|path| format!(":(literal){path}")).collect();
+        args.extend(literal.iter().map(String::as_str));
+        self.bare().run(&args)
     }
 
     /// Returns the content of a file in a checkpoint, or `None` if the checkpoint has no such file or the file has more than `limit`

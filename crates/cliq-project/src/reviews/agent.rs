@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
 use cliq_protocol::{AskAnswer, Object, ReviewSpec, TeamName};
 use cliq_review::{
-    Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
+    Content, Directory, Event, NewReview, Review, ReviewFilter, ReviewId, ReviewState, Reviews, ReviewsError,
 };
 use cliq_sdk::{Agent, Completion, GateContext};
 use cliq_settings::{ReviewSettings, Settings};
@@ -279,7 +279,9 @@ impl<'a> Gate<'a> {
         attempt: u32,
     ) -> Result<ExistingReview, AnyError> {
         self.ctx.progress("collecting what the reviewers are shown")?;
-        let content = content::collect(self.ctx, &self.project, &self.spec.artifacts);
+        let earlier = self.round_before(&*reviews).await?;
+        let earlier = earlier.as_ref().map(|(review, shown)| (review, shown));
+        let content = content::collect(self.ctx, &self.project, &self.spec.artifacts, earlier);
         let journal = self.project.recorded_run(None)?.journal;
         let run = cliq_orchestrator::RunView::of(&journal);
         let channels = |name: &str| (name.to_owned(), self.directory.channels(name).to_vec());
@@ -307,6 +309,26 @@ impl<'a> Gate<'a> {
         };
         let review = patiently(self.ctx, || reviews.create(&review, &content)).await?;
         Ok(ExistingReview { review, kept, reviews })
+    }
+
+    /// Returns the review of the round before, with its content, if it has comments on lines.
+    async fn round_before(&self, reviews: &dyn Reviews) -> Result<Option<(Review, Content)>, AnyError> {
+        if self.ctx.ask().is_some() {
+            return Ok(None);
+        }
+        let filter =
+            ReviewFilter { run_id: Some(self.ctx.run_id().clone()), limit: 1000, ..ReviewFilter::default() };
+        let all = patiently(self.ctx, || reviews.list(&filter)).await?;
+        let is_earlier = |review: &Review| {
+            review.phase == self.ctx.phase().name
+                && review.subject.is_none()
+                && review.evaluation < self.evaluation
+                && matches!(review.state, ReviewState::Decided { .. })
+        };
+        let before = all.into_iter().filter(is_earlier).max_by_key(|review| (review.evaluation, review.attempt));
+        let Some(review) = before.filter(|review| review.on_lines().next().is_some()) else { return Ok(None) };
+        let content = patiently(self.ctx, || reviews.content(&review.id)).await?.unwrap_or_default();
+        Ok(Some((review, content)))
     }
 
     /// Reviews of earlier evaluations of the phase are not needed any more.

@@ -3,9 +3,10 @@
 use camino::Utf8Path;
 use cliq_orchestrator::internals::repositories;
 use cliq_protocol::Timestamp;
-use cliq_review::{Content, PriorHandoff, TimelineEntry};
+use cliq_review::{Content, PriorHandoff, Review, TimelineEntry};
 use cliq_sdk::GateContext;
 
+use super::earlier::comments;
 use super::{artifacts, diff};
 use crate::Project;
 
@@ -14,8 +15,13 @@ const MAX_TEXT: usize = 64 << 10;
 /// The most entries of the timeline.
 const MAX_STEPS: usize = 500;
 
-/// Collects the content. A part that cannot be read becomes a remark: the review is possible without it.
-pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String]) -> Content {
+/// Collects the content. `earlier` is the review of the round before, with its content. A part that cannot be read becomes a remark: the review is possible without it.
+pub(super) fn collect(
+    ctx: &GateContext,
+    project: &Project,
+    patterns: &[String],
+    earlier: Option<(&Review, &Content)>,
+) -> Content {
     let workspace = ctx.workspace();
     let (artifacts, mut remarks) = artifacts::collect(workspace, patterns);
     let mut note = |what: &str, why: String| remarks.push(format!("{what}: {why}"));
@@ -64,8 +70,11 @@ pub(super) fn collect(ctx: &GateContext, project: &Project, patterns: &[String])
             Vec::new()
         }
     };
+    let channels = project.dir().channels();
+    let earlier_comments =
+        earlier.map(|(review, shown)| comments(review, shown, workspace, &channels)).unwrap_or_default();
     let (checks, history) = (ctx.checks().to_vec(), ctx.history().to_vec());
-    Content { brief, requirement, checks, handed_over, artifacts, remarks, diffs, timeline, history }
+    Content { brief, requirement, checks, handed_over, artifacts, remarks, diffs, earlier_comments, timeline, history }
 }
 
 fn name_of<'a>(workspace: &Utf8Path, repo: &'a Utf8Path) -> &'a str {

@@ -69,6 +69,7 @@ impl ServerReviews {
         let mut request = match method {
             "GET" => Request::get(url),
             "PUT" => Request::put(url),
+            "DELETE" => Request::delete(url),
             _ => Request::post(url),
         };
         // What they mean here is no failure of the call.
@@ -102,12 +103,13 @@ impl ServerReviews {
 
     async fn change(
         &self,
+        method: &'static str,
         id: &ReviewId,
         path: String,
-        body: Value,
+        body: Option<Value>,
         event: &Event,
     ) -> Result<Review, ReviewsError> {
-        match self.call("POST", path, Some(body)).await? {
+        match self.call(method, path, body).await? {
             Reply::Ok(value) => self.decode(value),
             Reply::NotFound => Err(ReviewsError::NotFound(id.clone())),
             Reply::Refused(said) => {
@@ -186,14 +188,31 @@ impl Reviews for ServerReviews {
     }
 
     async fn apply(&self, id: &ReviewId, event: Event) -> Result<Review, ReviewsError> {
-        let Event::Answer(answer) = &event else {
-            let body = json!(event);
-            return self.change(id, format!("/reviews/{id}/events"), body, &event).await;
+        let answer = match &event {
+            Event::Answer(answer) => answer,
+            Event::Comment(comment) => {
+                let at = comment.place.as_ref();
+                let at = at.map(|place| json!({"path": place.path(), "side": place.side(), "line": place.line()}));
+                let mut body = json!({"text": comment.text, "id": comment.id});
+                body.as_object_mut().into_iter().for_each(|body| body.extend(at.clone().map(|at| ("at".to_owned(), at))));
+                return self.change("POST", id, format!("/reviews/{id}/comments"), Some(body), &event).await;
+            }
+            Event::WithdrawComment { id: comment, .. } => {
+                return self.change("DELETE", id, format!("/reviews/{id}/comments/{comment}"), None, &event).await;
+            }
+            Event::Clock
+            | Event::Cancel { .. }
+            | Event::NoticeSettled { .. }
+            | Event::Relink { .. }
+            | Event::Audited(_) => {
+                let body = json!(event);
+                return self.change("POST", id, format!("/reviews/{id}/events"), Some(body), &event).await;
+            }
         };
         let mut body = json!({"verdict": answer.choice.as_str(), "reviewer": answer.reviewer, "reason": answer.reason, "inputs": answer.inputs});
         if let Choice::RequestChanges { to: Some(to) } = &answer.choice {
             body["to"] = json!(to);
         }
-        self.change(id, format!("/reviews/{id}/decision"), body, &event).await
+        self.change("POST", id, format!("/reviews/{id}/decision"), Some(body), &event).await
     }
 }

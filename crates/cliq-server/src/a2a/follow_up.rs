@@ -71,7 +71,7 @@ async fn answer(app: &App, caller: &A2aCaller, id: &str, message: &Message) -> R
     {
         for review in candidates {
             let (id, actor) = (message.message_id.clone(), caller.0.label.clone());
-            let comment = Comment { id, actor, via: Via::A2a, text: text.clone() };
+            let comment = Comment { id, actor, via: Via::A2a, text: text.clone(), place: None };
             match app.core.reviews.apply(&review.id, Event::Comment(comment)).await {
                 Ok(_) => {}
                 Err(ReviewsError::Refused { refusal, .. }) => {

@@ -235,7 +235,7 @@ pub(crate) async fn update(
         return Err(wrong("`event` and `state` are texts".to_owned()));
     }
     let event: Event = serde_json::from_value(event).map_err(|error| wrong(error.to_string()))?;
-    if matches!(event, Event::Answer(_) | Event::Comment(_)) {
+    if matches!(event, Event::Answer(_) | Event::Comment(_) | Event::WithdrawComment { .. }) {
         return Err(Problem::unprocessable("an answer is sent to `decision`", Vec::new()));
     }
     Ok(axum::Json(document(&app.core.reviews.apply(&review.id, event).await?)))

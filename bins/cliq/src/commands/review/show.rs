@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use cliq_fs::CliqDir;
 use cliq_project::internals::{RecordCheck, check_record, settled_notices};
 use cliq_protocol::{FormField, FormFieldType, ReviewSubject};
-use cliq_review::{ArtifactView, Content, NoticeState, Review};
+use cliq_review::{ArtifactView, Content, Fate, NoticeState, Review};
 use serde_json::json;
 
 use super::{ReviewSource, document, find};
@@ -13,6 +13,9 @@ use crate::args::ReviewIdArg;
 use crate::failure::Failure;
 use crate::gateway::home;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
+
+/// Characters of a comment's id that are shown. They begin with the time.
+const ID: usize = 18;
 
 pub(super) async fn run(id: &ReviewIdArg, full: bool, as_json: bool) -> Result<ExitCode, Failure> {
     let ReviewSource { review, reviews } = find::find(id, true).await?;
@@ -117,6 +120,7 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
         title("what is reviewed")?;
         ui::line(ui::plain(brief.trim_end()))?;
     }
+    print_earlier(content)?;
     print_content(content, full)?;
     if !review.form.is_empty() {
         title("to be filled in")?;
@@ -129,7 +133,12 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
     }
     for said in &review.comments {
         let (by, via) = (ui::plain(&said.comment.actor), said.comment.via.as_str());
-        ui::line(format!("  {by} at {} ({via})", said.at))?;
+        let on = said.comment.place.as_ref().map(|place| format!(" on {}", ui::plain(&place.to_string())));
+        let id = said.comment.id.get(..ID).unwrap_or(&said.comment.id);
+        ui::line(format!("  {by} at {} ({via}){}  {}", said.at, on.unwrap_or_default(), paint(DIM, ui::plain(id))))?;
+        if let Some(place) = &said.comment.place {
+            ui::line(paint(DIM, format!("    > {}", ui::plain(place.text()))))?;
+        }
         for line in said.comment.text.lines() {
             ui::line(format!("    {}", ui::plain(line)))?;
         }
@@ -181,6 +190,31 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
             ui::line(format!("  cliq review request-changes {id} --to {target} -m TEXT"))?;
         }
         ui::line(format!("  cliq review reject {id} [-m TEXT]"))?;
+    }
+    Ok(())
+}
+
+/// Prints the comments of the round before, with what became of their lines.
+fn print_earlier(content: &Content) -> Result<(), Failure> {
+    if !content.earlier_comments.is_empty() {
+        title("comments of the round before")?;
+    }
+    for earlier in &content.earlier_comments {
+        let (place, sentence) = (ui::plain(&earlier.place.to_string()), earlier.sentence());
+        ui::line(format!("  [{}] {place}: {}", earlier.number, paint(YELLOW, ui::plain(&sentence))))?;
+        ui::line(paint(DIM, format!("    > {}", ui::plain(earlier.place.text()))))?;
+        if let Fate::Changed { lines, .. } = &earlier.fate {
+            for line in lines {
+                ui::line(paint(GREEN, format!("    > {}", ui::plain(line))))?;
+            }
+        }
+        for line in earlier.text.lines() {
+            ui::line(format!("    {}: {}", ui::plain(&earlier.actor), ui::plain(line)))?;
+        }
+        match &earlier.answer {
+            Some(answer) => answer.lines().try_for_each(|line| ui::line(format!("    answer: {}", ui::plain(line))))?,
+            None => ui::line(paint(DIM, "    no answer"))?,
+        }
     }
     Ok(())
 }

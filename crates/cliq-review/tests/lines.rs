@@ -1,0 +1,264 @@
+//! Comments on lines: which lines there are, what a request for changes says, and what becomes of a line.
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
+
+use cliq_protocol::{Object, Outcome, PhaseName, ReviewSpec, RunId, Timestamp};
+use cliq_review::{
+    Answer, Choice, Comment, Content, Diff, Event, Fate, FileDiff, NewReview, Place, PlaceError, Refusal,
+    Review, Side, Via, fate_of, fill_in, numstat,
+};
+use proptest::prelude::*;
+use serde_json::json;
+use similar::TextDiff;
+
+fn file(path: &str, hunks: &str) -> FileDiff {
+    FileDiff {
+        path: path.to_owned(),
+        old_path: None,
+        change: "modified".to_owned(),
+        added: 1,
+        removed: 1,
+        binary: false,
+        hunks: hunks.to_owned(),
+        lines_left_out: 0,
+    }
+}
+
+/// The change from one text to another, as it is shown.
+fn change(old: &str, new: &str) -> FileDiff {
+    file("a.txt", &TextDiff::from_lines(old, new).unified_diff().context_radius(3).to_string())
+}
+
+fn content(files: Vec<FileDiff>) -> Content {
+    Content { diffs: vec![Diff { repo: ".".into(), files, more_files: 0 }], ..Content::default() }
+}
+
+fn place(file: &FileDiff, side: Side, line: u64) -> Place {
+    content(vec![file.clone()]).place("a.txt", side, line).unwrap()
+}
+
+#[test]
+fn places_are_lines_that_are_shown() {
+    let mut shown = content(vec![file("src/a.rs", "@@ -1,2 +1,2 @@\n same\n-old\n+new\n@@ -20 +20 @@\n-x\n+y\n")]);
+    shown.diffs.push(Diff { repo: "lib".into(), files: vec![file("b.rs", "@@ -0,0 +1 @@\n+one\n")], more_files: 0 });
+    let text = |path: &str, side, line| shown.place(path, side, line).map(|place| place.text().to_owned());
+    assert_eq!(text("src/a.rs", Side::New, 1).as_deref(), Ok("same"));
+    assert_eq!(text("src/a.rs", Side::New, 2).as_deref(), Ok("new"));
+    assert_eq!(text("src/a.rs", Side::Old, 2).as_deref(), Ok("old"));
+    assert_eq!(text("lib/b.rs", Side::New, 1).as_deref(), Ok("one"));
+    let said = |path: &str, side, line| shown.place(path, side, line).unwrap_err().to_string();
+    // A line that did not change is commented on as it is.
+    assert_eq!(said("src/a.rs", Side::Old, 1), "the changes of src/a.rs show no removed line 1; they show 2, 20");
+    assert_eq!(said("src/a.rs", Side::New, 9), "the changes of src/a.rs show no line 9; they show 1-2, 20");
+    assert_eq!(said("b.rs", Side::New, 1), "b.rs is not among the changes; changed files are: src/a.rs, lib/b.rs");
+    assert_eq!(shown.place("src/a.rs", Side::New, 0), Err(PlaceError::Line));
+    assert!(matches!(shown.place("a\nb", Side::New, 1), Err(PlaceError::Path(_))));
+    assert_eq!(Content::default().place("a", Side::New, 1).unwrap_err().to_string(), "a is not among the changes; changed files are: none");
+}
+
+#[test]
+fn places_are_read_strictly() {
+    let read = |value| serde_json::from_value::<Place>(value);
+    let place = read(json!({"path": "a", "line": 3, "text": "x\u{1b}[31m\n"})).unwrap();
+    assert_eq!(json!(place), json!({"path": "a", "side": "new", "line": 3, "text": "x\u{fffd}[31m"}));
+    for wrong in [json!({"path": "a", "line": 0}), json!({"path": "", "line": 1}), json!({"path": "a\u{0}", "line": 1}), json!({"path": "a", "line": 1, "side": "left"}), json!({"path": "a", "line": -1})] {
+        assert!(read(wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn fates() {
+    let old = "fn main() {\n    let a = 1;\n    let b = 2;\n    print(a, b);\n}\n";
+    let shown = change(old, "fn main() {\n    let a = 1;\n    let b = 3;\n    print(a, b);\n}\n");
+    let fate = |side, line, now: Option<&str>| fate_of(&place(&shown, side, line), Some(&shown), now);
+    let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+    let same = "fn main() {\n    let a = 1;\n    let b = 3;\n    print(a, b);\n}\n";
+    assert_eq!(fate(Side::New, 3, Some(same)), Fate::Kept { now: 3 });
+    assert_eq!(fate(Side::Old, 3, Some(same)), Fate::Gone);
+    assert_eq!(fate(Side::Old, 3, Some(old)), Fate::Kept { now: 3 });
+    let moved = format!("// a\n// b\n{same}");
+    assert_eq!(fate(Side::New, 3, Some(&moved)), Fate::Kept { now: 5 });
+    let changed = same.replace("let b = 3;", "const B: u32 = 3;");
+    assert_eq!(fate(Side::New, 3, Some(&changed)), Fate::Changed { now: 3, lines: lines(&["    const B: u32 = 3;"]) });
+    let two = same.replace("    let b = 3;\n", "    let c = 3;\n    let b = c;\n");
+    assert_eq!(fate(Side::New, 3, Some(&two)), Fate::Changed { now: 3, lines: lines(&["    let c = 3;", "    let b = c;"]) });
+    let without = same.replace("    let b = 3;\n", "");
+    assert_eq!(fate(Side::New, 3, Some(&without)), Fate::Gone);
+    assert_eq!(fate(Side::New, 3, Some("")), Fate::Gone);
+    assert_eq!(fate(Side::New, 3, None), Fate::FileGone);
+    // A brace is everywhere, and says nothing; a line of its own is found where it went.
+    assert_eq!(fate(Side::New, 5, Some("other {\n}\n}\n")), Fate::Gone);
+    let long = change("", "a long line of its own\nx\n");
+    let at = place(&long, Side::New, 1);
+    assert_eq!(fate_of(&at, Some(&long), Some("1\n2\na long line of its own\n")), Fate::Kept { now: 3 });
+    assert_eq!(fate_of(&at, None, Some("1\na long line of its own\n")), Fate::Kept { now: 2 });
+    assert!(matches!(fate_of(&at, None, Some("1\n")), Fate::Unknown { .. }));
+    assert!(matches!(fate_of(&at, Some(&file("a.txt", "")), Some("1\n")), Fate::Unknown { .. }));
+}
+
+#[test]
+fn fates_in_large_files() {
+    let line = |n: u64| format!("line {n}\n");
+    let old: String = (1..=9000).map(line).collect();
+    let new = old.replace("line 7000\n", "line seven thousand\n");
+    let shown = change(&old, &new);
+    let at = place(&shown, Side::New, 7000);
+    let before: String = (1..=500).map(|n| format!("before {n}\n")).collect();
+    assert_eq!(fate_of(&at, Some(&shown), Some(&format!("{before}{new}"))), Fate::Kept { now: 7500 });
+}
+
+fn review() -> Review {
+    let spec = ReviewSpec::from_value(json!({"reviewer": ["ann", "bob"]})).unwrap();
+    Review::new(NewReview {
+        id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+        project: "/work".into(),
+        team: "@shop/web".parse().unwrap(),
+        title: None,
+        run_id: RunId::parse("r1").unwrap(),
+        phase: PhaseName::parse("approval").unwrap(),
+        iteration: 1,
+        max_iterations: 3,
+        evaluation: 1,
+        attempt: 1,
+        reviewers: spec.reviewers.clone(),
+        spec,
+        route_targets: vec![PhaseName::parse("developer").unwrap()],
+        channels: Vec::new(),
+        links: Vec::new(),
+        now: Timestamp::from_unix_millis(0),
+    })
+}
+
+fn comment(n: usize, actor: &str, on_line: bool, text: &str) -> Event {
+    let place = on_line.then(|| Place::new("src/a.js", Side::New, n as u64 + 1, "let x;").unwrap());
+    Event::Comment(Comment { id: format!("c{n}"), actor: actor.into(), via: Via::Api, text: text.into(), place })
+}
+
+fn request() -> Event {
+    let choice = Choice::RequestChanges { to: None };
+    let (reviewer, actor) = ("ann".to_owned(), "ann".to_owned());
+    Event::Answer(Answer { reviewer, actor, via: Via::Api, choice, reason: None, inputs: Object::new() })
+}
+
+const NOW: Timestamp = Timestamp::from_unix_millis(5);
+
+#[test]
+fn a_request_for_changes_takes_comments_on_lines_along() {
+    let review = review();
+    assert_eq!(review.step(&request(), NOW), Err(Refusal::NoWords));
+    let general = review.step(&comment(0, "ann", false, "Fine on the whole."), NOW).unwrap().unwrap();
+    assert_eq!(general.step(&request(), NOW), Err(Refusal::NoWords));
+    let said = general.step(&comment(1, "ann", true, "Why?\nTwo lines."), NOW).unwrap().unwrap();
+    let over = said.step(&request(), NOW).unwrap().unwrap();
+    let verdict = over.verdict().unwrap();
+    insta::assert_snapshot!("request_with_comments", verdict.reason.clone().unwrap());
+    insta::assert_json_snapshot!("request_with_comments_json", verdict.extra["comments"]);
+}
+
+#[test]
+fn comments_on_lines_have_a_limit_together() {
+    let mut review = review();
+    for n in 0..8 {
+        review = review.step(&comment(n, "ann", true, &"x".repeat(16 << 10)), NOW).unwrap().unwrap();
+    }
+    assert_eq!(review.step(&comment(9, "ann", true, "x"), NOW), Err(Refusal::CommentsTooLong));
+    assert!(review.step(&comment(9, "ann", false, "x"), NOW).is_ok());
+}
+
+#[test]
+fn a_patch_of_git_is_read() {
+    let mut files = numstat("1\t1\ta.txt\01\t0\t\0old.txt\0new.txt\0-\t-\timage.png\0");
+    fill_in(&mut files, "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/old.txt b/new.txt\nsimilarity index 90%\nrename from old.txt\nrename to new.txt\n@@ -1 +1,2 @@\n a\n+b\ndiff --git a/image.png b/image.png\nnew file mode 100644\nBinary files differ\n");
+    let read: Vec<_> = files.iter().map(|f| (f.path.as_str(), f.change.as_str(), f.binary, f.hunks.as_str())).collect();
+    assert_eq!(
+        read,
+        [
+            ("a.txt", "modified", false, "@@ -1 +1 @@\n-a\n+b\n"),
+            ("new.txt", "renamed", false, "@@ -1 +1,2 @@\n a\n+b\n"),
+            ("image.png", "added", true, "")
+        ]
+    );
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Comment { author: bool, on_line: bool, text: String },
+    Withdraw { author: bool, n: usize },
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let text = "[a-z]{1,12}( [a-z]{1,12})?";
+    let comment = (any::<bool>(), any::<bool>(), text)
+        .prop_map(|(author, on_line, text)| Act::Comment { author, on_line, text });
+    let withdraw = (any::<bool>(), 0_usize..12).prop_map(|(author, n)| Act::Withdraw { author, n });
+    prop::collection::vec(prop_oneof![3 => comment, 1 => withdraw], 0..12)
+}
+
+proptest! {
+    /// Comments are withdrawn by their authors alone, the request says each that is left, and nothing changes after it.
+    #[test]
+    fn comments_by_any_order_of_events(acts in acts()) {
+        let name = |author: bool| if author { "ann" } else { "eve" };
+        let mut review = review();
+        for (n, act) in acts.iter().enumerate() {
+            let event = match act {
+                Act::Comment { author, on_line, text } => comment(n, name(*author), *on_line, text),
+                Act::Withdraw { author, n } => Event::WithdrawComment { id: format!("c{n}"), actor: name(*author).into() },
+            };
+            let before = review.clone();
+            match review.step(&event, NOW) {
+                Ok(Some(next)) => review = next,
+                Ok(None) => prop_assert!(matches!(act, Act::Withdraw { n, .. } if before.comments.iter().all(|said| said.comment.id != format!("c{n}")))),
+                Err(refusal) => prop_assert!(matches!((act, refusal), (Act::Withdraw { author, .. }, Refusal::NotYourComment(by)) if by != name(*author))),
+            }
+            prop_assert!(review.is_pending() && review.answers.is_empty());
+        }
+        let left = review.on_lines().count();
+        let decided = review.step(&request(), NOW);
+        if left == 0 {
+            prop_assert_eq!(decided, Err(Refusal::NoWords));
+            return Ok(());
+        }
+        let over = decided.unwrap().unwrap();
+        let verdict = over.verdict().unwrap();
+        prop_assert!(matches!(verdict.outcome, Outcome::Route(_)));
+        prop_assert_eq!(verdict.extra["comments"].as_array().map(Vec::len), Some(left));
+        let reason = verdict.reason.unwrap_or_default();
+        for (place, words) in over.on_lines() {
+            prop_assert!(reason.contains(words) && reason.contains(&place.to_string()));
+        }
+        for event in [comment(90, "ann", true, "x"), Event::WithdrawComment { id: over.comments[0].comment.id.clone(), actor: over.comments[0].comment.actor.clone() }] {
+            prop_assert!(over.step(&event, NOW).is_err());
+        }
+    }
+
+    /// A line that is said to be there is there, and so are the lines that are said to be in its place.
+    #[test]
+    fn fates_are_true(old in prop::collection::vec("[ab]{0,2}", 0..12), new in prop::collection::vec("[abc]{0,2}", 1..12), now in prop::collection::vec("[abc]{0,2}", 0..12)) {
+        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let shown = change(&text(&old), &text(&new));
+        for line in 1..=new.len() as u64 {
+            let Ok(at) = content(vec![shown.clone()]).place("a.txt", Side::New, line) else { continue };
+            prop_assert_eq!(fate_of(&at, Some(&shown), Some(&text(&new))), Fate::Kept { now: line });
+            match fate_of(&at, Some(&shown), Some(&text(&now))) {
+                Fate::Kept { now: n } => prop_assert_eq!(now[n as usize - 1].as_str(), at.text()),
+                Fate::Changed { now: n, lines } => {
+                    prop_assert!(!lines.is_empty());
+                    prop_assert_eq!(&now[n as usize - 1..n as usize - 1 + lines.len()], &lines[..]);
+                }
+                Fate::Gone => {}
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+
+    /// Any text is read as hunks without harm.
+    #[test]
+    fn hostile_hunks(hunks in ".{0,200}", line in any::<u64>(), now in ".{0,100}") {
+        let shown = file("a.txt", &hunks);
+        for side in [Side::New, Side::Old] {
+            if let Ok(at) = content(vec![shown.clone()]).place("a.txt", side, line) {
+                let _ = fate_of(&at, Some(&shown), Some(&now));
+            }
+        }
+    }
+}
