@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use cliq_model::{Run, Scope};
 use cliq_project::Project;
-use cliq_review::{Comment, Event, Review, ReviewFilter, Via, guidance, place_in};
+use cliq_review::{Comment, Event, Review, ReviewFilter, Reviews as _, Via, guidance, place_in};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -19,8 +19,8 @@ use crate::run::files::agent_phases;
 use crate::run::head::{Tab, head};
 use crate::visitor::Visitor;
 use cliq_web::{
-    ChangedFiles, Core, Form, Path, Problem, Query, RunCheckpoint, changed_file, changed_files, checkpoints_of,
-    new_steering,
+    ChangedFiles, Core, Form, Path, Problem, Query, RunCheckpoint, changed_file, changed_files,
+    checkpoints_of, new_steering,
 };
 
 /// The most activations that can be chosen.
@@ -60,13 +60,13 @@ pub(super) async fn page(
     let form = form_of(&core, &visitor, &run, review.as_ref(), &action).await;
     let viewer = Viewer::new(action.clone(), &query.diff, &notes, form.as_ref());
     if query.diff.is_form_part() {
-        return Ok(viewer.form_alone().into_response());
+        return Ok(Html(viewer.form_alone().into_string()).into_response());
     }
     if let Some(path) = query.diff.file_part().map(str::to_owned) {
         let asked = path.clone();
         let read = move |run: &Run, project: &Project| changed_file(project, &run.id, of.as_deref(), &asked);
         let file = core.in_project(&run, read).await?;
-        return Ok(viewer.lines(&path, &file).into_response());
+        return Ok(Html(viewer.lines(&path, &file).into_string()).into_response());
     }
     let chosen = query.diff.file.clone();
     let read = core.in_project(&run, move |run, project| {
@@ -173,11 +173,14 @@ async fn form_of(
     if run.life.state.is_final() || !visitor.may_run() {
         return None;
     }
-    let phases = core.in_project(run, |_, project| Ok(agent_phases(project))).await.ok().flatten().unwrap_or_default();
+    let phases =
+        core.in_project(run, |_, project| Ok(agent_phases(project))).await.ok().flatten().unwrap_or_default();
     Some(CommentForm {
         action: action.to_owned(),
         button: "Send to the agents",
-        about: "They get path, line and your words as guidance: while they work if they can, or when they start.".to_owned(),
+        about:
+            "They get path, line and your words as guidance: while they work if they can, or when they start."
+                .to_owned(),
         phases,
     })
 }

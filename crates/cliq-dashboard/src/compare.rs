@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use cliq_project::Project;
 use cliq_review::{Diff, FileDiff};
-use cliq_web::{Core, Problem, RunDocument, difference, differences, find_run};
+use cliq_web::{Core, Problem, RunDocument, file_difference, file_differences, find_run};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -21,21 +21,29 @@ use cliq_model::Run;
 type Side = (Run, RunDocument);
 
 /// The page. Takes two `id`s.
-pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, RawQuery(query): RawQuery) -> Result<Response, PageError> {
+pub(super) async fn page(
+    visitor: Visitor,
+    State(core): State<Arc<Core>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, PageError> {
     let query = query.unwrap_or_default();
     let fields: Vec<(String, String)> = serde_urlencoded::from_str(&query).unwrap_or_default();
     let value = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-    let diff = DiffQuery { view: value("view"), file: value("file"), part: value("part"), ..DiffQuery::default() };
+    let diff =
+        DiffQuery { view: value("view"), file: value("file"), part: value("part"), ..DiffQuery::default() };
     let ids: Vec<&String> = fields.iter().filter(|(key, _)| key == "id").map(|(_, id)| id).collect();
     let [a, b] = ids.as_slice() else {
         return Err(Problem::bad_request("choose two runs to compare").into());
     };
     let (a, b) = (find_run(&core, a).await?, find_run(&core, b).await?);
-    let address = format!("/compare?{}", serde_urlencoded::to_string([("id", &a.0.id), ("id", &b.0.id)]).unwrap_or_default());
+    let address = format!(
+        "/compare?{}",
+        serde_urlencoded::to_string([("id", &a.0.id), ("id", &b.0.id)]).unwrap_or_default()
+    );
     let viewer = Viewer::new(address, &diff, &[], None);
     if let Some(path) = diff.file_part().map(str::to_owned) {
         let file = file_of(&core, &a.0, &b.0, path.clone()).await?;
-        return Ok(viewer.lines(&path, &file).into_response());
+        return Ok(Html(viewer.lines(&path, &file).into_string()).into_response());
     }
     let files = files(&core, &a.0, &b.0, diff.file.clone()).await;
     let content = html! {
@@ -64,12 +72,13 @@ async fn files(core: &Core, a: &Run, b: &Run, chosen: Option<String>) -> Option<
     }
     let (from, to) = (a.id.clone(), b.id.clone());
     let read = move |_: &Run, project: &Project| {
-        let mut diffs = differences(project, &from, &to)?;
+        let mut diffs = file_differences(project, &from, &to)?;
         if let Some(path) = chosen {
             for diff in &mut diffs {
-                let found = diff.files.iter().position(|file| diff.path_of(file) == path && file.hunks.is_empty());
+                let found =
+                    diff.files.iter().position(|file| diff.path_of(file) == path && file.hunks.is_empty());
                 if let Some(file) = found.and_then(|n| diff.files.get_mut(n)) {
-                    *file = difference(project, &from, &to, &path)?;
+                    *file = file_difference(project, &from, &to, &path)?;
                 }
             }
         }
@@ -83,7 +92,7 @@ async fn file_of(core: &Core, a: &Run, b: &Run, path: String) -> Result<FileDiff
     if a.workspace != b.workspace {
         return Err(Problem::not_found("the runs have no workspace in common"));
     }
-    core.in_project(a, move |_: &Run, project: &Project| difference(project, &from, &to, &path)).await
+    core.in_project(a, move |_: &Run, project: &Project| file_difference(project, &from, &to, &path)).await
 }
 
 fn whole(a: &Side, b: &Side) -> Markup {

@@ -74,7 +74,15 @@ impl<'a> Viewer<'a> {
     /// A viewer without comments.
     #[cfg(test)]
     pub(crate) fn plain(address: &str) -> Self {
-        Self { address: address.to_owned(), split: false, chosen: None, at: None, said: None, notes: &[], form: None }
+        Self {
+            address: address.to_owned(),
+            split: false,
+            chosen: None,
+            at: None,
+            said: None,
+            notes: &[],
+            form: None,
+        }
     }
 
     /// A viewer of a page by its query.
@@ -121,14 +129,15 @@ impl<'a> Viewer<'a> {
 
     /// Renders the changes of all repositories, with a tree of the files and a choice of the view.
     pub(crate) fn render(&self, diffs: &[Diff]) -> Markup {
-        let files = || diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff.path_of(file), file)));
+        let files =
+            || diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff.path_of(file), file)));
         let lines: usize = files().map(|(_, file)| file.hunks.lines().count()).sum();
         let is_one_only = files().count() > MANY;
-        let leaf = |(number, (path, file))| {
-            let is_on_page = !is_one_only || self.chosen == Some(&path);
-            Leaf { path, file, number, is_on_page }
-        };
-        let leaves: Vec<Leaf<'_>> = files().enumerate().map(leaf).collect();
+        let mut leaves: Vec<Leaf<'_>> = Vec::new();
+        for (number, (path, file)) in files().enumerate() {
+            let is_on_page = !is_one_only || self.chosen == Some(path.as_str());
+            leaves.push(Leaf { path, file, number, is_on_page });
+        }
         let more: u64 = diffs.iter().map(|diff| diff.more_files).sum();
         let other = Viewer { split: !self.split, notes: self.notes, address: self.address.clone(), ..*self };
         let there = |viewer: &Viewer<'_>| {
@@ -160,7 +169,8 @@ impl<'a> Viewer<'a> {
         let is_told = file.binary || file.lines_left_out > 0 || file.added + file.removed == 0;
         let has_lines = is_told || !file.hunks.is_empty();
         let has_notes = self.notes.iter().any(|note| note.place.path() == path);
-        let open = is_chosen || has_lines && may_open && (has_notes || file.hunks.lines().count() <= OPEN_LINES);
+        let open =
+            is_chosen || has_lines && may_open && (has_notes || file.hunks.lines().count() <= OPEN_LINES);
         let old = file.old_path.as_ref().map(|old| shown(old.as_bytes()));
         let lazy = (!has_lines).then(|| self.with(&[("file", path), ("part", "file")]));
         html! {

@@ -78,7 +78,7 @@ async fn link_page(
     let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor: None };
     let answering = Answering::As(&reviewer);
     if let Some(part) = parts.part(&answering) {
-        return Ok(part.into_response());
+        return Ok(Html(part.into_string()).into_response());
     }
     let page = parts.page(&answering, None, &BTreeMap::new());
     Ok(link_document(&review, &page).into_response())
@@ -198,7 +198,7 @@ pub(super) async fn page(
     let parts = Parts { review: &review, content: &content, path: &path, query: &query, actor };
     let answering = answering(&core, &visitor, &review);
     if let Some(part) = parts.part(&answering) {
-        return Ok(part.into_response());
+        return Ok(Html(part.into_string()).into_response());
     }
     let page = parts.page(&answering, None, &BTreeMap::new());
     Ok(show(&visitor, &heading(&review), "", &page)?.into_response())

@@ -3,7 +3,7 @@
 pub(super) mod artifacts;
 pub(super) mod cost;
 pub(super) mod events;
-mod files;
+pub(crate) mod files;
 mod gantt;
 pub(super) mod head;
 pub(super) mod outputs;

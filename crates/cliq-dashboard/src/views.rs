@@ -26,7 +26,8 @@ impl Views {
     /// Reads the views of a cookie. What is no view is left out.
     fn read(headers: &HeaderMap) -> Self {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let mut pairs =
+            cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         let text = pairs.find(|(name, _)| *name == COOKIE).map_or("", |(_, text)| text);
         let all: Vec<(String, String)> = serde_urlencoded::from_str(text).unwrap_or_default();
         Self(all.into_iter().filter(|(name, address)| is_view(name, address)).take(MOST).collect())
@@ -90,7 +91,9 @@ pub(super) async fn save(_: Visitor, mut views: Views, form: Form) -> Result<Res
     } else {
         let name = form.get("name").unwrap_or_default().trim().to_owned();
         if !is_view(&name, &address) {
-            let why = format!("a view has a name of 1 to {MAX_NAME} characters and filters of mission control or of the runs");
+            let why = format!(
+                "a view has a name of 1 to {MAX_NAME} characters and filters of mission control or of the runs"
+            );
             return Err(Problem::unprocessable("the view cannot be saved", vec![why]).into());
         }
         views.0.retain(|(known, _)| *known != name);
@@ -118,9 +121,16 @@ mod tests {
         ]);
         let cookie = views.cookie().expect("a cookie");
         let pair = cookie.to_str().expect("text").split(';').next().unwrap_or_default().to_owned();
-        let headers = HeaderMap::from_iter([(header::COOKIE, format!("a=b; {pair}").parse().expect("a header"))]);
+        let headers =
+            HeaderMap::from_iter([(header::COOKIE, format!("a=b; {pair}").parse().expect("a header"))]);
         assert_eq!(Views::read(&headers), views);
-        for strange in ["cliq_views", "cliq_views=%ff", "cliq_views=a=//evil.example", "cliq_views=a=https%3A%2F%2Fx%2F%3F", "cliq_views=a=%2F%3F%0A"] {
+        for strange in [
+            "cliq_views",
+            "cliq_views=%ff",
+            "cliq_views=a=//evil.example",
+            "cliq_views=a=https%3A%2F%2Fx%2F%3F",
+            "cliq_views=a=%2F%3F%0A",
+        ] {
             let headers = HeaderMap::from_iter([(header::COOKIE, strange.parse().expect("a header"))]);
             assert_eq!(Views::read(&headers), Views::default(), "{strange}");
         }

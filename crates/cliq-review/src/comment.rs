@@ -43,7 +43,9 @@ pub(crate) fn instructions<'a>(comments: impl IntoIterator<Item = (&'a Place, &'
         let _ = write!(text, "\n[{}] ", n + 1);
         text.push_str(&guidance(place, words));
     }
-    text.push_str("\nAnswer each of them in your result, on a line that begins with its number, such as `[1]`.");
+    text.push_str(
+        "\nAnswer each of them in your result, on a line that begins with its number, such as `[1]`.",
+    );
     text
 }
 
@@ -59,9 +61,7 @@ pub fn guidance(place: &Place, words: &str) -> String {
 
 /// Returns comments on lines for programs: `number`, `path`, `side`, `line`, `line_text`, `text`.
 pub(crate) fn documents<'a>(comments: impl IntoIterator<Item = (&'a Place, &'a str)>) -> Value {
-    let document = |(n, (place, words)): (usize, (&Place, &str))| {
-        json!({"number": n + 1, "path": place.path(), "side": place.side(), "line": place.line(), "line_text": place.text(), "text": words})
-    };
+    let document = |(n, (place, words)): (usize, (&Place, &str))| json!({"number": n + 1, "path": place.path(), "side": place.side(), "line": place.line(), "line_text": place.text(), "text": words});
     comments.into_iter().enumerate().map(document).collect()
 }
 
@@ -145,13 +145,16 @@ impl EarlierComment {
     #[must_use]
     pub fn sentence(&self) -> String {
         match (&self.fate, self.place.side()) {
-            (Fate::Kept { now }, Side::New) if *now == self.place.line() => "the line is as it was".to_owned(),
+            (Fate::Kept { now }, Side::New) if *now == self.place.line() => {
+                "the line is as it was".to_owned()
+            }
             (Fate::Kept { now }, Side::New) => format!("the line is as it was, now line {now}"),
             (Fate::Kept { now }, Side::Old) => format!("the line is there again, as line {now}"),
             (Fate::Changed { now, .. }, _) => format!("changed, now line {now}"),
             (Fate::Gone, Side::New) => "the line was removed".to_owned(),
             (Fate::Gone, Side::Old) => "the line is still removed".to_owned(),
-            (Fate::FileGone, _) => "the file was removed".to_owned(),
+            (Fate::FileGone, Side::New) => "the file was removed".to_owned(),
+            (Fate::FileGone, Side::Old) => "the file is still removed".to_owned(),
             (Fate::Unknown { why }, _) => format!("unknown: {why}"),
         }
     }
@@ -163,7 +166,8 @@ mod tests {
 
     #[test]
     fn answers_by_number() {
-        let result = "Did it all.\n\n[1] Uses let now.\n- **[2]**: Kept,\n  because of the test.\n[3]\n\n[10] no\n";
+        let result =
+            "Did it all.\n\n[1] Uses let now.\n- **[2]**: Kept,\n  because of the test.\n[3]\n\n[10] no\n";
         assert_eq!(answer_to(1, result).as_deref(), Some("Uses let now."));
         assert_eq!(answer_to(2, result).as_deref(), Some("Kept,\nbecause of the test."));
         assert_eq!(answer_to(3, result), None);

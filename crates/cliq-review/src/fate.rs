@@ -23,7 +23,9 @@ pub fn fate_of(place: &Place, file: Option<&FileDiff>, now: Option<&str>) -> Fat
     let all: Vec<&str> = now.lines().collect();
     let Some(Shown { lines: shown, at, first }) = file.and_then(|file| shown(place, file)) else {
         return match moved(place.text(), &all) {
-            Fate::Gone => Fate::Unknown { why: "the line is not among the changes that were shown".to_owned() },
+            Fate::Gone => {
+                Fate::Unknown { why: "the line is not among the changes that were shown".to_owned() }
+            }
             found => found,
         };
     };
@@ -35,19 +37,25 @@ pub fn fate_of(place: &Place, file: Option<&FileDiff>, now: Option<&str>) -> Fat
     if let Some((index, _)) = same.min_by_key(|(index, _)| (start + index).abs_diff(first)) {
         return Fate::Kept { now: (start + index + at + 1) as u64 };
     }
+    // What is the same on both sides; all else lies between.
     let ops = capture_diff_slices(Algorithm::Patience, &shown, window);
+    let same: Vec<Same> = ops.iter().filter_map(Same::of).collect();
     let number = |index: usize| (start + index + 1) as u64;
-    let fate = ops.iter().find(|op| op.old_range().contains(&at)).map_or(Fate::Gone, |op| match *op {
-        DiffOp::Equal { old_index, new_index, .. } => Fate::Kept { now: number(new_index + at - old_index) },
-        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-            // As many lines as before: each is in the place of its own.
-            let (from, len) = if old_len == new_len { (new_index + at - old_index, 1) } else { (new_index, new_len) };
-            let cut = |line: &&str| line.chars().take(MAX_CHARS).collect::<String>();
-            let lines = window.iter().skip(from).take(len.min(MAX_LINES)).map(cut).collect();
-            Fate::Changed { now: number(from), lines }
+    let fate = match same.iter().find(|same| (same.old..same.old + same.len).contains(&at)) {
+        Some(own) if own.len > 1 || is_told_apart(shown[at], &shown, window) => {
+            Fate::Kept { now: number(own.new + at - own.old) }
         }
-        DiffOp::Delete { .. } | DiffOp::Insert { .. } => Fate::Gone,
-    });
+        // A brace, say, with other lines around it.
+        Some(_) => Fate::Unknown { why: "the lines around it changed, and it is like others".to_owned() },
+        None => match between(&same, at, shown.len(), window.len()) {
+            Some((from, to)) => {
+                let cut = |line: &&str| line.chars().take(MAX_CHARS).collect::<String>();
+                let lines = window.iter().take(to).skip(from).take(MAX_LINES).map(cut).collect();
+                Fate::Changed { now: number(from), lines }
+            }
+            None => Fate::Gone,
+        },
+    };
     match (fate, place.side()) {
         // Other lines near the place say nothing about a removed one.
         (Fate::Changed { .. }, Side::Old) => Fate::Gone,
@@ -56,12 +64,60 @@ pub fn fate_of(place: &Place, file: Option<&FileDiff>, now: Option<&str>) -> Fat
     }
 }
 
+/// Lines that are on both sides.
+struct Same {
+    old: usize,
+    new: usize,
+    len: usize,
+}
+
+impl Same {
+    fn of(op: &DiffOp) -> Option<Self> {
+        match *op {
+            DiffOp::Equal { old_index, new_index, len } => Some(Self { old: old_index, new: new_index, len }),
+            DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => None,
+        }
+    }
+}
+
+/// The lines that are in the place of a line, as a range of the window: those between what is the same before and after it. `None` if there are none.
+fn between(same: &[Same], at: usize, shown: usize, window: usize) -> Option<(usize, usize)> {
+    let before = same.iter().rev().find(|same| same.old + same.len <= at);
+    let after = same.iter().find(|same| same.old > at);
+    let begin = before.map_or(0, |same| same.old + same.len);
+    let end = after.map_or(shown, |same| same.old);
+    let (from, to) = match (before, after) {
+        (Some(before), Some(after)) => (before.new + before.len, after.new),
+        // At an end of what was shown, as many lines as there were.
+        (Some(before), None) => {
+            let from = before.new + before.len;
+            (from, window.min(from + (end - begin)))
+        }
+        (None, Some(after)) => (after.new.saturating_sub(end - begin), after.new),
+        (None, None) => return None,
+    };
+    if from >= to {
+        return None;
+    }
+    // As many lines as before: each is in the place of its own.
+    if to - from == end - begin { Some((from + at - begin, from + at - begin + 1)) } else { Some((from, to)) }
+}
+
+/// Whether a line alone says which it is: it is long, or there once before and after.
+fn is_told_apart(line: &str, shown: &[&str], window: &[&str]) -> bool {
+    let is_once = |lines: &[&str]| lines.iter().filter(|other| **other == line).count() == 1;
+    is_long(line) || line.contains(char::is_alphanumeric) && is_once(shown) && is_once(window)
+}
+
+fn is_long(line: &str) -> bool {
+    line.chars().filter(|c| c.is_alphanumeric()).count() >= 12
+}
+
 /// A line that is gone from its place, and is now elsewhere: only if it is long enough to be told from others, and there once.
 fn moved(line: &str, all: &[&str]) -> Fate {
-    let is_distinct = line.chars().filter(|c| c.is_alphanumeric()).count() >= 12;
     let mut found = all.iter().enumerate().filter(|(_, other)| **other == line);
     match (found.next(), found.next()) {
-        (Some((index, _)), None) if is_distinct => Fate::Kept { now: index as u64 + 1 },
+        (Some((index, _)), None) if is_long(line) => Fate::Kept { now: index as u64 + 1 },
         _ => Fate::Gone,
     }
 }
@@ -78,7 +134,8 @@ struct Shown<'a> {
 fn shown<'a>(place: &Place, file: &'a FileDiff) -> Option<Shown<'a>> {
     let all = hunk_lines(&file.hunks);
     let position = all.iter().position(|line| line.number(place.side()) == Some(place.line()))?;
-    let begin = all[..position].iter().rposition(|line| line.kind == LineKind::Head).map_or(0, |head| head + 1);
+    let begin =
+        all[..position].iter().rposition(|line| line.kind == LineKind::Head).map_or(0, |head| head + 1);
     let (mut lines, mut at, mut first) = (Vec::new(), 0, None);
     for (n, line) in all.iter().enumerate().skip(begin).take_while(|(_, line)| line.kind != LineKind::Head) {
         if n == position {

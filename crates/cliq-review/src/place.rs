@@ -185,11 +185,8 @@ fn ranges(numbers: impl Iterator<Item = u64>) -> String {
             _ => ranges.push((n, n)),
         }
     }
-    let mut texts: Vec<String> = ranges
-        .iter()
-        .take(8)
-        .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
-        .collect();
+    let mut texts: Vec<String> =
+        ranges.iter().take(8).map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
     if ranges.len() > 8 {
         texts.push("…".to_owned());
     }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::comment::{self, AcceptedComment};
 use crate::id::{LinkToken, ReviewId};
 use crate::notice::{Notice, NoticeKind, NoticeState};
-use crate::place::Place;
 use crate::people::{Channel, first_sufficient, is_all};
+use crate::place::Place;
 use crate::refusal::Refusal;
 use crate::via::Via;
 use cliq_protocol::Timestamp;
@@ -400,7 +400,9 @@ impl Review {
 
     /// Comments on lines with their words, in their order. They go along with a request for changes.
     pub fn on_lines(&self) -> impl Iterator<Item = (&Place, &str)> {
-        self.comments.iter().filter_map(|said| Some((said.comment.place.as_ref()?, said.comment.text.as_str())))
+        self.comments
+            .iter()
+            .filter_map(|said| Some((said.comment.place.as_ref()?, said.comment.text.as_str())))
     }
 
     /// The gate's verdict. `None` while it waits, and where it was cancelled.
@@ -440,7 +442,10 @@ impl Review {
                 ))
             }
         };
-        debug_assert!(!matches!(verdict.outcome, GateOutcome::Route(_)) || !verdict.reason.as_deref().unwrap_or_default().is_empty());
+        debug_assert!(
+            !matches!(verdict.outcome, GateOutcome::Route(_))
+                || !verdict.reason.as_deref().unwrap_or_default().is_empty()
+        );
         Some(verdict)
     }
 

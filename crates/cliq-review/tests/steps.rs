@@ -278,7 +278,13 @@ fn groups_nest_sixteen_deep_and_never_contain_themselves() {
 }
 
 fn comment(id: &str, actor: &str, text: &str) -> Event {
-    Event::Comment(Comment { id: id.into(), actor: actor.into(), via: Via::A2a, text: text.into(), place: None })
+    Event::Comment(Comment {
+        id: id.into(),
+        actor: actor.into(),
+        via: Via::A2a,
+        text: text.into(),
+        place: None,
+    })
 }
 
 #[test]

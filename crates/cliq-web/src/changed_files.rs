@@ -29,7 +29,11 @@ pub struct ChangedFiles {
 ///
 /// # Errors
 /// Returns a problem if there are no checkpoints that fit, or the store cannot be read.
-pub fn changed_files(project: &Project, run_id: &RunId, of: Option<&str>) -> Result<Vec<ChangedFiles>, Problem> {
+pub fn changed_files(
+    project: &Project,
+    run_id: &RunId,
+    of: Option<&str>,
+) -> Result<Vec<ChangedFiles>, Problem> {
     let store = store_of(project)?;
     let activations = project.activation_changes(&store, run_id, of).map_err(problem)?;
     let files = |activation: ActivationChanges| {
@@ -64,7 +68,7 @@ pub fn changed_file(
 ///
 /// # Errors
 /// Returns a problem if a run has no checkpoints, or the store cannot be read.
-pub fn differences(project: &Project, from: &RunId, to: &RunId) -> Result<Vec<Diff>, Problem> {
+pub fn file_differences(project: &Project, from: &RunId, to: &RunId) -> Result<Vec<Diff>, Problem> {
     let store = store_of(project)?;
     let (from, to) = (end_of(project, &store, from)?, end_of(project, &store, to)?);
     diffs_between(&store, &from, &to)
@@ -74,7 +78,7 @@ pub fn differences(project: &Project, from: &RunId, to: &RunId) -> Result<Vec<Di
 ///
 /// # Errors
 /// Returns a problem if the file does not differ, or the store cannot be read.
-pub fn difference(project: &Project, from: &RunId, to: &RunId, path: &str) -> Result<FileDiff, Problem> {
+pub fn file_difference(project: &Project, from: &RunId, to: &RunId, path: &str) -> Result<FileDiff, Problem> {
     let store = store_of(project)?;
     let (from, to) = (end_of(project, &store, from)?, end_of(project, &store, to)?);
     let found = file_between(&store, &from, &to, path)?;

@@ -28,7 +28,7 @@ mod trial;
 mod triggers;
 
 pub use caller::{Admin, Caller, Reader, Reviewer, Runner, Via};
-pub use changed_files::{ChangedFiles, changed_file, changed_files, difference, differences};
+pub use changed_files::{ChangedFiles, changed_file, changed_files, file_difference, file_differences};
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
 pub use files::{FileEntry, FileKind, list_directory};

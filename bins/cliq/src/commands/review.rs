@@ -58,7 +58,8 @@ fn refused(refusal: &cliq_review::Refusal) -> Failure {
         R::NotAReviewer { .. } => Failure::usage(text),
         R::WhichReviewer { .. } => Failure::usage(text).hint("`--as NAME` says it"),
         R::Target { .. } => Failure::usage(text).hint("`--to PHASE` names it"),
-        R::NoWords => Failure::usage(text).hint("`-m TEXT` says it, `cliq review comment --at PATH:LINE` comments on a line"),
+        R::NoWords => Failure::usage(text)
+            .hint("`-m TEXT` says it, `cliq review comment --at PATH:LINE` comments on a line"),
         R::TooLong | R::CommentLength | R::CommentsTooLong => Failure::usage(text),
         R::Inputs(_) => {
             Failure::usage(text).hint("`--input FIELD=VALUE` answers a field, `cliq review show` lists them")

@@ -43,7 +43,8 @@ pub(super) fn grammar(path: &str) -> Option<&'static SyntaxReference> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let extension = name.rsplit_once('.').map_or(name, |(_, extension)| extension);
     // Names such as `Makefile` stand where extensions do.
-    let found = GRAMMARS.find_syntax_by_extension(name).or_else(|| GRAMMARS.find_syntax_by_extension(extension));
+    let found =
+        GRAMMARS.find_syntax_by_extension(name).or_else(|| GRAMMARS.find_syntax_by_extension(extension));
     found.filter(|syntax| syntax.name != "Plain Text")
 }
 
@@ -89,7 +90,9 @@ impl Highlighter {
 }
 
 fn class_of(scopes: &ScopeStack) -> &'static str {
-    let class = |scope: &Scope| CLASSES.iter().find(|(prefix, _)| prefix.is_prefix_of(*scope)).map(|(_, class)| *class);
+    let class = |scope: &Scope| {
+        CLASSES.iter().find(|(prefix, _)| prefix.is_prefix_of(*scope)).map(|(_, class)| *class)
+    };
     scopes.as_slice().iter().rev().find_map(class).unwrap_or_default()
 }
 
@@ -123,7 +126,20 @@ mod tests {
 
     #[test]
     fn files_by_name() {
-        for known in ["a.js", "a.ts", "x/y.tsx", "a.py", "a.go", "a.yml", "Cargo.toml", "Makefile", "Dockerfile", "a.sh", "a.java", "a.md"] {
+        for known in [
+            "a.js",
+            "a.ts",
+            "x/y.tsx",
+            "a.py",
+            "a.go",
+            "a.yml",
+            "Cargo.toml",
+            "Makefile",
+            "Dockerfile",
+            "a.sh",
+            "a.java",
+            "a.md",
+        ] {
             assert!(grammar(known).is_some(), "{known}");
         }
         for plain in ["", "a.txt", "LICENSE", "a.unknown", "…"] {

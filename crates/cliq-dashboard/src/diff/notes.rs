@@ -33,7 +33,11 @@ pub(crate) struct CommentForm {
 impl Note {
     /// Returns the comments on lines of a review. Those of the round before come with what became of them.
     /// `own` is the author whose comments can be withdrawn, with the address for that.
-    pub(crate) fn of_review(review: &Review, earlier: &[EarlierComment], own: Option<(&str, &str)>) -> Vec<Self> {
+    pub(crate) fn of_review(
+        review: &Review,
+        earlier: &[EarlierComment],
+        own: Option<(&str, &str)>,
+    ) -> Vec<Self> {
         let withdraw = |comment: &Comment| {
             let (_, action) = own.filter(|(actor, _)| review.is_pending() && comment.actor == *actor)?;
             Some((action.to_owned(), comment.id.clone()))
@@ -103,9 +107,8 @@ pub(crate) fn earlier(comments: &[EarlierComment]) -> Markup {
 /// Rows below a line: its comments, and the form if it was asked for.
 pub(super) fn below(viewer: &Viewer<'_>, path: &str, line: Option<(Side, u64)>, columns: u32) -> Markup {
     let Some((side, number)) = line else { return html! {} };
-    let is_here = |note: &&Note| {
-        note.place.path() == path && (note.place.side(), note.place.line()) == (side, number)
-    };
+    let is_here =
+        |note: &&Note| note.place.path() == path && (note.place.side(), note.place.line()) == (side, number);
     let asked = viewer.at == Some((side, number)) && viewer.chosen == Some(path);
     let said = viewer.said == Some((side, number)) && viewer.chosen == Some(path);
     html! {
@@ -119,7 +122,13 @@ pub(super) fn below(viewer: &Viewer<'_>, path: &str, line: Option<(Side, u64)>, 
 }
 
 /// The form for a comment on a line.
-pub(super) fn comment_form(viewer: &Viewer<'_>, form: &CommentForm, path: &str, side: Side, number: u64) -> Markup {
+pub(super) fn comment_form(
+    viewer: &Viewer<'_>,
+    form: &CommentForm,
+    path: &str,
+    side: Side,
+    number: u64,
+) -> Markup {
     html! {
         form.stack #comment method="post" action=(form.action) {
             // A form that is sent twice makes one comment.

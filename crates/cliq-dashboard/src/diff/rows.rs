@@ -34,7 +34,7 @@ fn rows<'a>(path: &str, hunks: &'a str) -> Vec<Row<'a>> {
     let (mut before, mut after) = (None, None);
     let row = |line: HunkLine<'a>| {
         let text = shown(line.text.as_bytes());
-        let mut read = |reader: &mut Option<Highlighter>| reader.as_mut().map(|reader| reader.read(&text));
+        let read = |reader: &mut Option<Highlighter>| reader.as_mut().map(|reader| reader.read(&text));
         let parts = match line.kind {
             LineKind::Head => {
                 (before, after) = (reader(), reader());
@@ -162,7 +162,8 @@ mod tests {
         for path in ["a.html", "a.js", "a.txt"] {
             for split in [false, true] {
                 let viewer = Viewer { split, ..Viewer::plain("/x") };
-                let html = table(&viewer, path, "@@ -1 +1 @@\n-</td><script>x\n+<script>alert(1)</script>").into_string();
+                let html = table(&viewer, path, "@@ -1 +1 @@\n-</td><script>x\n+<script>alert(1)</script>")
+                    .into_string();
                 assert!(!html.contains("<script") && html.contains("alert"), "{html}");
             }
         }

@@ -33,15 +33,20 @@ impl Parts<'_> {
     /// Returns the part of the page that was asked for alone: the lines of a file, or the form for a comment.
     pub(super) fn part(&self, answering: &Answering<'_>) -> Option<Markup> {
         if self.query.is_form_part() {
-            return Some(self.with_viewer(answering, Viewer::form_alone));
+            return Some(self.with_viewer(answering, |viewer| html! { (viewer.form_alone()) }));
         }
         let path = self.query.file_part()?;
-        let mut files = self.content.diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff, file)));
+        let mut files =
+            self.content.diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff, file)));
         let (_, file) = files.find(|(diff, file)| diff.path_of(file) == path)?;
         Some(self.with_viewer(answering, |viewer| viewer.lines(path, file)))
     }
 
-    fn with_viewer(&self, answering: &Answering<'_>, render: impl Fn(&Viewer<'_>) -> Markup) -> Markup {
+    fn with_viewer(
+        &self,
+        answering: &Answering<'_>,
+        render: impl for<'v> Fn(&Viewer<'v>) -> Markup,
+    ) -> Markup {
         let action = format!("{}/comments", self.path);
         let actor = match answering {
             Answering::As(name) => Some((*name).to_owned()),

@@ -325,8 +325,11 @@ impl<'a> Gate<'a> {
                 && review.evaluation < self.evaluation
                 && matches!(review.state, ReviewState::Decided { .. })
         };
-        let before = all.into_iter().filter(is_earlier).max_by_key(|review| (review.evaluation, review.attempt));
-        let Some(review) = before.filter(|review| review.on_lines().next().is_some()) else { return Ok(None) };
+        let before =
+            all.into_iter().filter(is_earlier).max_by_key(|review| (review.evaluation, review.attempt));
+        let Some(review) = before.filter(|review| review.on_lines().next().is_some()) else {
+            return Ok(None);
+        };
         let content = patiently(self.ctx, || reviews.content(&review.id)).await?.unwrap_or_default();
         Ok(Some((review, content)))
     }

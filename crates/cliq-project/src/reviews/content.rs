@@ -74,7 +74,18 @@ pub(super) fn collect(
     let earlier_comments =
         earlier.map(|(review, shown)| comments(review, shown, workspace, &channels)).unwrap_or_default();
     let (checks, history) = (ctx.checks().to_vec(), ctx.history().to_vec());
-    Content { brief, requirement, checks, handed_over, artifacts, remarks, diffs, earlier_comments, timeline, history }
+    Content {
+        brief,
+        requirement,
+        checks,
+        handed_over,
+        artifacts,
+        remarks,
+        diffs,
+        earlier_comments,
+        timeline,
+        history,
+    }
 }
 
 fn name_of<'a>(workspace: &Utf8Path, repo: &'a Utf8Path) -> &'a str {

@@ -1,7 +1,7 @@
 //! Comments of the round before, with what became of their lines and the answers of the phase that worked again.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_protocol::{Envelope, PhaseName};
+use cliq_protocol::PhaseName;
 use cliq_review::{
     Content, EarlierComment, Fate, FileDiff, Outcome, Place, Review, ReviewState, answer_to, fate_of,
 };
@@ -46,18 +46,18 @@ fn fate(place: &Place, shown: &Content, workspace: &Utf8Path) -> Fate {
     }
 }
 
-/// Returns the results of a phase, as its channels have them, each once.
+/// Returns the results of a phase, as its channels have them, each once. What cannot be read has no answers.
 fn results_of(phase: &PhaseName, channels: &Utf8Path) -> Vec<String> {
     let entries = channels.read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
     let own = format!("{phase}--");
-    let mut paths: Vec<Utf8PathBuf> =
-        entries.filter(|entry| entry.file_name().starts_with(&own)).map(|entry| entry.path().join("handoff.json")).collect();
+    let own = entries.filter(|entry| entry.file_name().starts_with(&own));
+    let mut paths: Vec<Utf8PathBuf> = own.map(|entry| entry.path().to_owned()).collect();
     paths.sort();
     let mut results = Vec::new();
-    for path in paths {
-        let bytes = cliq_fs::read_limited(&path, LIMIT).ok();
-        let envelope = bytes.and_then(|bytes| serde_json::from_slice::<Envelope>(&bytes).ok());
-        if let Some(text) = envelope.and_then(|envelope| envelope.text).filter(|text| !results.contains(text)) {
+    for channel in paths {
+        let envelope = cliq_fs::read_handoff(&channel, phase, LIMIT).ok().flatten();
+        if let Some(text) = envelope.and_then(|envelope| envelope.text).filter(|text| !results.contains(text))
+        {
             results.push(text);
         }
     }

@@ -192,13 +192,18 @@ impl Reviews for ServerReviews {
             Event::Answer(answer) => answer,
             Event::Comment(comment) => {
                 let at = comment.place.as_ref();
-                let at = at.map(|place| json!({"path": place.path(), "side": place.side(), "line": place.line()}));
+                let at =
+                    at.map(|place| json!({"path": place.path(), "side": place.side(), "line": place.line()}));
                 let mut body = json!({"text": comment.text, "id": comment.id});
-                body.as_object_mut().into_iter().for_each(|body| body.extend(at.clone().map(|at| ("at".to_owned(), at))));
+                body.as_object_mut()
+                    .into_iter()
+                    .for_each(|body| body.extend(at.clone().map(|at| ("at".to_owned(), at))));
                 return self.change("POST", id, format!("/reviews/{id}/comments"), Some(body), &event).await;
             }
             Event::WithdrawComment { id: comment, .. } => {
-                return self.change("DELETE", id, format!("/reviews/{id}/comments/{comment}"), None, &event).await;
+                return self
+                    .change("DELETE", id, format!("/reviews/{id}/comments/{comment}"), None, &event)
+                    .await;
             }
             Event::Clock
             | Event::Cancel { .. }

@@ -147,7 +147,10 @@ async fn try_answer(
             filter.project = Some(workspace.to_string());
             Reply::Reviews { reviews: reviews.list(&filter).await? }
         }
-        Request::Apply { event: Event::Answer(_) | Event::Comment(_) | Event::WithdrawComment { .. }, .. } => {
+        Request::Apply {
+            event: Event::Answer(_) | Event::Comment(_) | Event::WithdrawComment { .. },
+            ..
+        } => {
             return Err(StoreError::new("people answer reviews, not the run").into());
         }
         Request::Apply { id, event } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use cliq_review::{Comment, Event, Review, Side, Via};
+use cliq_review::{Comment, Event, Review, Reviews as _, Side, Via};
 use cliq_web::{Caller, Json, Path, Problem, Reviewer, find_review};
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) struct Line {
     #[serde(default)]
     side: SideWord,
     /// Number of the line on its side.
-    #[schema(minimum = 1, maximum = 4294967295)]
+    #[schema(minimum = 1, maximum = 1000000000)]
     #[serde(deserialize_with = "number")]
     line: u64,
 }

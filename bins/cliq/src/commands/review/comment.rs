@@ -19,8 +19,11 @@ pub(super) async fn run(args: &CommentArgs) -> Result<ExitCode, Failure> {
             let known = review.comments.iter().map(|said| &said.comment.id);
             let found: Vec<&String> = known.filter(|known| known.starts_with(id.as_str())).collect();
             let [id] = found.as_slice() else {
-                return Err(Failure::usage(format!("{} comments have an id that begins with `{id}`", found.len()))
-                    .hint("`cliq review show` shows the ids of comments"));
+                return Err(Failure::usage(format!(
+                    "{} comments have an id that begins with `{id}`",
+                    found.len()
+                ))
+                .hint("`cliq review show` shows the ids of comments"));
             };
             (Event::WithdrawComment { id: (*id).clone(), actor }, "withdrew the comment".to_owned())
         }
@@ -32,7 +35,9 @@ pub(super) async fn run(args: &CommentArgs) -> Result<ExitCode, Failure> {
                     let side = if args.removed { Side::Old } else { Side::New };
                     let content = reviews.content(&review.id).await?.unwrap_or_default();
                     let place = content.place(path, side, line);
-                    Some(place.map_err(|error| Failure::usage(error.to_string()).hint("`cliq review show --full` shows the lines"))?)
+                    Some(place.map_err(|error| {
+                        Failure::usage(error.to_string()).hint("`cliq review show --full` shows the lines")
+                    })?)
                 }
             };
             let on = place.as_ref().map(|place| format!(" on {place}")).unwrap_or_default();

@@ -135,7 +135,12 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
         let (by, via) = (ui::plain(&said.comment.actor), said.comment.via.as_str());
         let on = said.comment.place.as_ref().map(|place| format!(" on {}", ui::plain(&place.to_string())));
         let id = said.comment.id.get(..ID).unwrap_or(&said.comment.id);
-        ui::line(format!("  {by} at {} ({via}){}  {}", said.at, on.unwrap_or_default(), paint(DIM, ui::plain(id))))?;
+        ui::line(format!(
+            "  {by} at {} ({via}){}  {}",
+            said.at,
+            on.unwrap_or_default(),
+            paint(DIM, ui::plain(id))
+        ))?;
         if let Some(place) = &said.comment.place {
             ui::line(paint(DIM, format!("    > {}", ui::plain(place.text()))))?;
         }
@@ -186,6 +191,9 @@ fn print(review: &Review, content: &Content, full: bool) -> Result<(), Failure> 
             .map(|field| format!(" --input {}=VALUE", field.name))
             .collect();
         ui::line(format!("  cliq review approve {id}{} [-m TEXT]", required.concat()))?;
+        if !review.route_targets.is_empty() && !content.diffs.is_empty() {
+            ui::line(format!("  cliq review comment {id} --at PATH:LINE -m TEXT"))?;
+        }
         for target in &review.route_targets {
             ui::line(format!("  cliq review request-changes {id} --to {target} -m TEXT"))?;
         }
@@ -212,7 +220,9 @@ fn print_earlier(content: &Content) -> Result<(), Failure> {
             ui::line(format!("    {}: {}", ui::plain(&earlier.actor), ui::plain(line)))?;
         }
         match &earlier.answer {
-            Some(answer) => answer.lines().try_for_each(|line| ui::line(format!("    answer: {}", ui::plain(line))))?,
+            Some(answer) => {
+                answer.lines().try_for_each(|line| ui::line(format!("    answer: {}", ui::plain(line))))?
+            }
             None => ui::line(paint(DIM, "    no answer"))?,
         }
     }
