@@ -18,7 +18,7 @@ use maud::{Markup, html};
 
 use crate::assets;
 use crate::diff::{self, DiffQuery};
-use crate::elements::{ago, badge, empty, moment};
+use crate::elements::{ago, badge, empty, folded, moment};
 use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::text::shown as harmless;
@@ -412,17 +412,29 @@ fn ending(review: &Review) -> Option<String> {
 }
 
 fn said(review: &Review) -> Markup {
+    let (on_lines, on_all): (Vec<_>, Vec<_>) =
+        review.comments.iter().partition(|said| said.comment.place.is_some());
     html! {
         @if !review.comments.is_empty() {
             section.card aria-labelledby="comments-title" {
                 h2 #comments-title { "Comments" }
-                @for said in &review.comments {
+                @for (n, said) in on_all.iter().enumerate() {
                     p {
                         strong { (said.comment.actor) } " " (ago(said.at))
                         span.quiet { " (" (said.comment.via.as_str()) ")" }
-                        @if let Some(place) = &said.comment.place { " on " code { (harmless(place.to_string().as_bytes())) } }
                     }
-                    pre tabindex="0" role="region" aria-label="Comment" { (harmless(said.comment.text.as_bytes())) }
+                    pre tabindex="0" role="region" aria-label=(format!("Comment {}", n + 1)) { (harmless(said.comment.text.as_bytes())) }
+                }
+                // Their words stand at their lines.
+                @if !on_lines.is_empty() {
+                    ul.plain {
+                        @for said in on_lines {
+                            li {
+                                @if let Some(place) = &said.comment.place { code { (harmless(place.to_string().as_bytes())) } ": " }
+                                (folded(&said.comment.text))
+                            }
+                        }
+                    }
                 }
             }
         }
