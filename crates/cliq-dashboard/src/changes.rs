@@ -91,7 +91,11 @@ pub(super) async fn page(
         @if activations.len() > 1 { (choice(&id, &activations, query.of.as_deref())) }
         @if let Some(why) = why { (empty(&why)) }
         div #changes {
-            @for activation in &changes { (section(&viewer, activation)) }
+            @for (nth, activation) in changes.iter().enumerate() {
+                // Of several activations each has a page of its own for comments.
+                @let own = Viewer { address: address(&id, Some(&address_of(&activation.phase, activation.activation))), ..viewer.clone() };
+                (section(if changes.len() > 1 { &own } else { &viewer }, activation, nth))
+            }
         }
         @if let Some(review) = &review { (decision(&core, &visitor, review)) }
     };
@@ -110,6 +114,14 @@ fn activations(checkpoints: &[RunCheckpoint]) -> Vec<(String, u32)> {
     found
 }
 
+/// Name of an activation in addresses. An item works under its own name: PHASE.INDEX.
+fn address_of(phase: &str, activation: Option<u32>) -> String {
+    match activation {
+        Some(number) if !phase.contains('.') => format!("{phase}.{number}"),
+        _ => phase.to_owned(),
+    }
+}
+
 /// Links to the changes of the whole run and of each activation.
 fn choice(id: &str, activations: &[(String, u32)], of: Option<&str>) -> Markup {
     let base = format!("/runs/{id}/changes");
@@ -117,8 +129,7 @@ fn choice(id: &str, activations: &[(String, u32)], of: Option<&str>) -> Markup {
         nav.filters aria-label="Changes of" {
             a href=(base) aria-current=[of.is_none().then_some("true")] { "whole run" }
             @for (phase, number) in activations {
-                // An item works under its own name: PHASE.INDEX.
-                @let address = if phase.contains('.') { phase.clone() } else { format!("{phase}.{number}") };
+                @let address = address_of(phase, Some(*number));
                 @let is_current = of.is_some_and(|of| of == address || of == phase);
                 a href=(format!("{base}?of={address}")) aria-current=[is_current.then_some("true")] {
                     (phase) @if *number > 1 { ", activation " (number) }
@@ -128,12 +139,12 @@ fn choice(id: &str, activations: &[(String, u32)], of: Option<&str>) -> Markup {
     }
 }
 
-fn section(viewer: &Viewer<'_>, activation: &ChangedFiles) -> Markup {
+fn section(viewer: &Viewer<'_>, activation: &ChangedFiles, nth: usize) -> Markup {
     html! {
         @if let Some(number) = activation.activation {
             h2 { (activation.phase) ", activation " (number) }
         }
-        @if activation.diffs.is_empty() { p.quiet { "No file changed." } } @else { (viewer.render(&activation.diffs)) }
+        @if activation.diffs.is_empty() { p.quiet { "No file changed." } } @else { (viewer.render(&activation.diffs, nth)) }
     }
 }
 

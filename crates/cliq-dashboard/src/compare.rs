@@ -56,7 +56,7 @@ pub(super) async fn page(
                 h2 #changes-title { "Files" }
                 @match files {
                     Ok(diffs) if diffs.is_empty() => p.quiet { "The files at the end of both runs are the same." },
-                    Ok(diffs) => { p.hint { "From the end of the first run to the end of the second." } (viewer.render(&diffs)) }
+                    Ok(diffs) => { p.hint { "From the end of the first run to the end of the second." } (viewer.render(&diffs, 0)) }
                     Err(why) => (empty(&why)),
                 }
             }

@@ -53,6 +53,7 @@ impl DiffQuery {
 }
 
 /// Viewer of changes on a page.
+#[derive(Clone)]
 pub(crate) struct Viewer<'a> {
     /// Address of the page, with the fixed part of its query.
     pub(crate) address: String,
@@ -127,8 +128,9 @@ impl<'a> Viewer<'a> {
         format!("{}#comment", self.with(&[("file", path), ("at", &rows::mark(side, line))]))
     }
 
-    /// Renders the changes of all repositories, with a tree of the files and a choice of the view.
-    pub(crate) fn render(&self, diffs: &[Diff]) -> Markup {
+    /// Renders the changes of all repositories, with a tree of the files and a choice of the view. A page can have several changes; `nth` is the number of
+    /// this one, from 0.
+    pub(crate) fn render(&self, diffs: &[Diff], nth: usize) -> Markup {
         let files =
             || diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff.path_of(file), file)));
         let lines: usize = files().map(|(_, file)| file.hunks.lines().count()).sum();
@@ -136,10 +138,10 @@ impl<'a> Viewer<'a> {
         let mut leaves: Vec<Leaf<'_>> = Vec::new();
         for (number, (path, file)) in files().enumerate() {
             let is_on_page = !is_one_only || self.chosen == Some(path.as_str());
-            leaves.push(Leaf { path, file, number, is_on_page });
+            leaves.push(Leaf { path, file, id: format!("file-{nth}-{number}"), is_on_page });
         }
         let more: u64 = diffs.iter().map(|diff| diff.more_files).sum();
-        let other = Viewer { split: !self.split, notes: self.notes, address: self.address.clone(), ..*self };
+        let other = Viewer { split: !self.split, ..self.clone() };
         let there = |viewer: &Viewer<'_>| {
             let file = self.chosen.map(|file| ("file", file));
             format!("{}#changes", viewer.with(file.as_slice()))
@@ -147,13 +149,15 @@ impl<'a> Viewer<'a> {
         let (unified, split) = if self.split { (&other, self) } else { (self, &other) };
         html! {
             p.filters {
-                a href=(there(unified)) aria-current=[(!self.split).then_some("true")] { "Unified" }
-                a href=(there(split)) aria-current=[self.split.then_some("true")] { "Side by side" }
+                @if nth == 0 {
+                    a href=(there(unified)) aria-current=[(!self.split).then_some("true")] { "Unified" }
+                    a href=(there(split)) aria-current=[self.split.then_some("true")] { "Side by side" }
+                }
                 span.quiet { (leaves.len()) @if leaves.len() == 1 { " file, " } @else { " files, " } (sums(&leaves)) }
             }
-            @if self.form.is_some() { p.hint { "The number of a line is the way to a comment on it. With the keyboard: arrow keys from line to line, Enter to comment." } }
+            @if self.form.is_some() && nth == 0 { p.hint { "The number of a line is the way to a comment on it. With the keyboard: arrow keys from line to line, Enter to comment." } }
             div class=(if leaves.len() > 1 { "changes with-tree" } else { "changes" }) data-diff {
-                @if leaves.len() > 1 { (tree(self, &leaves)) }
+                @if leaves.len() > 1 { (tree(self, &leaves, nth)) }
                 div.files {
                     @for leaf in leaves.iter().filter(|leaf| leaf.is_on_page) { (self.file(leaf, lines <= OPEN_ALL)) }
                     @if is_one_only && !leaves.iter().any(|leaf| leaf.is_on_page) { p.empty { "Choose a file." } }
@@ -174,7 +178,7 @@ impl<'a> Viewer<'a> {
         let old = file.old_path.as_ref().map(|old| shown(old.as_bytes()));
         let lazy = (!has_lines).then(|| self.with(&[("file", path), ("part", "file")]));
         html! {
-            details.card.file id=(format!("file-{}", leaf.number)) open[open] data-path=(path) data-lazy=[lazy.as_deref()] {
+            details.card.file id=(leaf.id) open[open] data-path=(path) data-lazy=[lazy.as_deref()] {
                 summary {
                     code { @if let Some(old) = &old { (old) " → " } (shown(path.as_bytes())) }
                     " " span.quiet { (file.change) } " " (counts(file))

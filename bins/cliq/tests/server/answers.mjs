@@ -32,7 +32,7 @@ await follow("A polite greeting");
 await follow("Changes");
 await follow("developer, activation 2");
 const second = page.getByRole("heading", { name: "developer, activation 2" });
-const patch = second.locator("xpath=following-sibling::pre[1]");
+const patch = second.locator("xpath=following-sibling::div[1]");
 assert.match(await patch.textContent(), /\+ {2}echo "usage: greet\.sh \[--polite\] NAME" >&2/);
 assert.doesNotMatch(await patch.textContent(), /Good day, Ana/, "nothing of the first round");
 

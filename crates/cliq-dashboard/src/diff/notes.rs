@@ -94,7 +94,7 @@ pub(crate) fn earlier(comments: &[EarlierComment]) -> Markup {
                 @for comment in comments {
                     div.card {
                         p { code { (shown(comment.place.to_string().as_bytes())) } }
-                        pre.text.was { (shown(comment.place.text().as_bytes())) }
+                        pre class=(if matches!(comment.fate, Fate::Kept { .. }) { "text" } else { "text was" }) { (shown(comment.place.text().as_bytes())) }
                         @if let Fate::Changed { lines, .. } = &comment.fate { pre.text.now { @for line in lines { (shown(line.as_bytes())) "\n" } } }
                         (answered(comment))
                     }

@@ -17,8 +17,8 @@ pub(super) struct Leaf<'a> {
     pub(super) path: String,
     /// Change.
     pub(super) file: &'a FileDiff,
-    /// Number of the file on the page.
-    pub(super) number: usize,
+    /// Id of the file on the page.
+    pub(super) id: String,
     /// Whether the page shows its lines.
     pub(super) is_on_page: bool,
 }
@@ -30,7 +30,7 @@ struct Directory<'a> {
 }
 
 /// Renders the tree.
-pub(super) fn tree(viewer: &Viewer<'_>, leaves: &[Leaf<'_>]) -> Markup {
+pub(super) fn tree(viewer: &Viewer<'_>, leaves: &[Leaf<'_>], nth: usize) -> Markup {
     let mut root = Directory::default();
     for leaf in leaves {
         let mut directory = &mut root;
@@ -41,7 +41,7 @@ pub(super) fn tree(viewer: &Viewer<'_>, leaves: &[Leaf<'_>]) -> Markup {
         directory.files.push((name, leaf));
     }
     html! {
-        nav.tree aria-label="Changed files" { (list(viewer, &root, leaves.len() <= OPEN)) }
+        nav.tree aria-label=(if nth == 0 { "Changed files".to_owned() } else { format!("Changed files, {}", nth + 1) }) { (list(viewer, &root, leaves.len() <= OPEN)) }
     }
 }
 
@@ -54,7 +54,7 @@ fn list(viewer: &Viewer<'_>, directory: &Directory<'_>, open: bool) -> Markup {
             }
             @for (name, leaf) in &directory.files {
                 @let is_chosen = viewer.chosen == Some(leaf.path.as_str());
-                @let address = if leaf.is_on_page { format!("#file-{}", leaf.number) } else { viewer.file_address(&leaf.path) };
+                @let address = if leaf.is_on_page { format!("#{}", leaf.id) } else { viewer.file_address(&leaf.path) };
                 li {
                     a href=(address) aria-current=[is_chosen.then_some("true")] { (shown(name.as_bytes())) }
                     " " span.small { (counts(leaf.file)) }

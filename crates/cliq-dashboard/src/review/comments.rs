@@ -24,7 +24,7 @@ impl Parts<'_> {
             @if !self.content.diffs.is_empty() {
                 section #changes aria-labelledby="changes-title" {
                     h2 #changes-title { "Changes" }
-                    (self.with_viewer(answering, |viewer| viewer.render(&self.content.diffs)))
+                    (self.with_viewer(answering, |viewer| viewer.render(&self.content.diffs, 0)))
                 }
             }
         }

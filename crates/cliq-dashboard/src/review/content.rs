@@ -3,7 +3,7 @@
 use cliq_review::{Artifact, ArtifactView, Content};
 use maud::{Markup, html};
 
-use crate::elements::{output, size};
+use crate::elements::{folded, output, size};
 use crate::markdown;
 use crate::text::shown;
 
@@ -46,7 +46,7 @@ pub(super) fn after_changes(content: &Content) -> Markup {
         @if !content.history.is_empty() {
             section aria-labelledby="history-title" {
                 h2 #history-title { "Earlier verdicts" }
-                ol { @for entry in &content.history { li { (shown(entry.verdict.sentence().as_bytes())) } } }
+                ol { @for entry in &content.history { li { (folded(&entry.verdict.sentence())) } } }
             }
         }
         @if !content.timeline.is_empty() {
