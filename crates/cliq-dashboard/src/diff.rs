@@ -10,6 +10,7 @@ use cliq_review::{Diff, FileDiff, Side};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::elements::count;
 use crate::text::shown;
 pub(crate) use notes::{CommentForm, Note, earlier, line_of};
 use tree::{Leaf, counts, tree};
@@ -209,5 +210,5 @@ fn sums(leaves: &[Leaf<'_>]) -> Markup {
     let (added, removed) = leaves
         .iter()
         .fold((0, 0), |(added, removed), leaf| (added + leaf.file.added, removed + leaf.file.removed));
-    html! { span.plus { "+" (added) } " " span.minus { "−" (removed) } }
+    html! { span.plus { "+" (count(added)) } " " span.minus { "−" (count(removed)) } }
 }

@@ -30,4 +30,4 @@ mod store;
 
 pub use record::{Checkpoint, Label, LargeFile, Moment, Unit};
 pub use restore::Restored;
-pub use store::{Change, ChangeKind, CheckpointError, Limits, RepositoryStats, Store};
+pub use store::{Change, ChangeKind, CheckpointError, DifferenceForm, Limits, Store};

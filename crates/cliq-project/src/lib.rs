@@ -71,7 +71,7 @@ pub use teams::{FoundTeam, ListedTeam, TeamSource};
 pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline};
 
 pub use cliq_git::checkpoints::{
-    Change, Checkpoint, CheckpointError, Label, Moment, RepositoryStats, Restored, Store as CheckpointStore,
+    Change, Checkpoint, CheckpointError, DifferenceForm, Label, Moment, Restored, Store as CheckpointStore,
 };
 pub use cliq_model::RunSpec;
 pub use cliq_orchestrator::{Record, Run, RunEvent, RunPlan, RunView};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cliq_project::{ActivationChanges, Checkpoint, CheckpointStore, Project};
+use cliq_project::{ActivationChanges, Checkpoint, CheckpointStore, DifferenceForm, Project};
 use cliq_protocol::RunId;
 use cliq_review::{Diff, FileDiff, fill_in, numstat};
 
@@ -93,68 +93,93 @@ fn end_of(project: &Project, store: &CheckpointStore, run_id: &RunId) -> Result<
 }
 
 fn diffs_between(store: &CheckpointStore, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Diff>, Problem> {
-    let mut diffs = list(store, from, to)?;
-    let files = || diffs.iter().flat_map(|diff| &diff.files);
-    let lines: u64 = files().map(|file| file.added + file.removed).sum();
-    if lines <= WHOLE_LINES && files().count() <= WHOLE_FILES {
-        for diff in &mut diffs {
-            let patch = store.patch(from, to, repo_of(diff), &[]).map_err(|error| problem(error.into()))?;
-            fill_in(&mut diff.files, &String::from_utf8_lossy(&patch));
+    let read = |repo: &str, form| {
+        store.differences(from, to, repo, &[], form).map_err(|error| problem(error.into()))
+    };
+    let mut diffs = Vec::new();
+    for (repo, names) in store.names(from, to).map_err(|error| problem(error.into()))? {
+        let mut files = numstat(&String::from_utf8_lossy(&read(&repo, DifferenceForm::Counts)?));
+        let names = String::from_utf8_lossy(&names);
+        let kinds = kinds_of(&names);
+        for file in &mut files {
+            if let Some((kind, _)) = kinds.get(file.path.as_str()) {
+                file.change = word_of(*kind).to_owned();
+            }
+        }
+        if !files.is_empty() {
+            diffs.push((repo, files));
         }
     }
-    Ok(diffs)
+    let files = || diffs.iter().flat_map(|(_, files)| files);
+    let lines: u64 = files().map(|file| file.added + file.removed).sum();
+    if lines <= WHOLE_LINES && files().count() <= WHOLE_FILES {
+        for (repo, files) in &mut diffs {
+            fill_in(files, &String::from_utf8_lossy(&read(repo, DifferenceForm::Patch)?));
+        }
+    }
+    let diff = |(repo, files): (String, _)| {
+        let repo = if repo.is_empty() { ".".to_owned() } else { repo };
+        Diff { repo, files, more_files: 0 }
+    };
+    Ok(diffs.into_iter().map(diff).collect())
 }
 
+/// One file with its lines. Reads the names of the others only, so that the time does not grow with their content.
 fn file_between(
     store: &CheckpointStore,
     from: &Checkpoint,
     to: &Checkpoint,
     path: &str,
 ) -> Result<Option<FileDiff>, Problem> {
-    for diff in list(store, from, to)? {
-        let Some(file) = diff.files.iter().find(|file| diff.path_of(file) == path) else { continue };
-        let mut file = file.clone();
-        let paths: Vec<&str> = std::iter::once(file.path.as_str()).chain(file.old_path.as_deref()).collect();
-        let patch = store.patch(from, to, repo_of(&diff), &paths).map_err(|error| problem(error.into()))?;
-        fill_in(std::slice::from_mut(&mut file), &String::from_utf8_lossy(&patch));
+    for (repo, names) in store.names(from, to).map_err(|error| problem(error.into()))? {
+        let inner = if repo.is_empty() {
+            Some(path)
+        } else {
+            path.strip_prefix(&repo).and_then(|path| path.strip_prefix('/'))
+        };
+        let names = String::from_utf8_lossy(&names);
+        let kinds = kinds_of(&names);
+        let Some((inner, (kind, old))) = inner.and_then(|inner| Some((inner, kinds.get(inner)?))) else {
+            continue;
+        };
+        let paths: Vec<&str> = std::iter::once(inner).chain(*old).collect();
+        let read = |form| {
+            let read = store.differences(from, to, &repo, &paths, form);
+            read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+                .map_err(|error| problem(error.into()))
+        };
+        let mut files = numstat(&read(DifferenceForm::Counts)?);
+        fill_in(&mut files, &read(DifferenceForm::Patch)?);
+        let Some(mut file) = files.into_iter().find(|file| file.path == inner) else { continue };
+        if matches!(kind, 'A' | 'D') {
+            file.change = word_of(*kind).to_owned();
+        }
         return Ok(Some(file));
     }
     Ok(None)
 }
 
-fn repo_of(diff: &Diff) -> &str {
-    if diff.repo == "." { "" } else { &diff.repo }
+fn word_of(kind: char) -> &'static str {
+    match kind {
+        'A' => "added",
+        'D' => "deleted",
+        'R' => "renamed",
+        _ => "modified",
+    }
 }
 
-/// Lists the files without their lines.
-fn list(store: &CheckpointStore, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<Diff>, Problem> {
-    let stats = store.stats(from, to).map_err(|error| problem(error.into()))?;
-    let diff = |stats: cliq_project::RepositoryStats| {
-        let mut files = numstat(&String::from_utf8_lossy(&stats.numstat));
-        let kinds = String::from_utf8_lossy(&stats.name_status);
-        let kinds = kinds_of(&kinds);
-        for file in &mut files {
-            match kinds.get(file.path.as_str()) {
-                Some('A') => "added".clone_into(&mut file.change),
-                Some('D') => "deleted".clone_into(&mut file.change),
-                _ => {}
-            }
-        }
-        let repo = if stats.repo.is_empty() { ".".to_owned() } else { stats.repo };
-        Diff { repo, files, more_files: 0 }
-    };
-    Ok(stats.into_iter().map(diff).filter(|diff| !diff.files.is_empty()).collect())
-}
-
-/// Kinds of changes by path, from `--name-status -z`.
-fn kinds_of(text: &str) -> HashMap<&str, char> {
+/// Kinds of changes by path, from `--name-status -z`, with the previous path of a renamed file.
+fn kinds_of(text: &str) -> HashMap<&str, (char, Option<&str>)> {
     let mut kinds = HashMap::new();
     let mut parts = text.split('\0');
     while let Some(kind) = parts.next().and_then(|kind| kind.chars().next()) {
-        let path = parts.next();
+        let Some(path) = parts.next() else { break };
         // A renamed file has two paths, the new one last.
-        let path = if matches!(kind, 'R' | 'C') { parts.next() } else { path };
-        kinds.extend(path.map(|path| (path, kind)));
+        if matches!(kind, 'R' | 'C') {
+            kinds.extend(parts.next().map(|new| (new, (kind, Some(path)))));
+        } else {
+            kinds.insert(path, (kind, None));
+        }
     }
     kinds
 }

@@ -95,15 +95,13 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// Changed files of a repository, as git prints them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryStats {
-    /// Path of the repository within the workspace; empty for the workspace itself.
-    pub repo: String,
-    /// Output of `git diff-tree --numstat -z`.
-    pub numstat: Vec<u8>,
-    /// Output of `git diff-tree --name-status -z` for the same files in the same order.
-    pub name_status: Vec<u8>,
+/// Form of differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceForm {
+    /// Patch with prefixes `a/` and `b/`.
+    Patch,
+    /// Numbers of lines, as `git diff --numstat -z` prints them.
+    Counts,
 }
 
 /// Store of checkpoints of a workspace.
@@ -235,35 +233,45 @@ impl Store {
         Ok(out)
     }
 
-    /// Returns the changed files of each repository that differs between two checkpoints, with numbers of lines.
+    /// Returns the changed files of each repository that differs between two checkpoints, with their kinds: the path of the repository within the
+    /// workspace, empty for the workspace itself, and the output of `git diff-tree --name-status -z`.
     ///
     /// # Errors
     /// Returns an error if git fails.
-    pub fn stats(&self, from: &Checkpoint, to: &Checkpoint) -> Result<Vec<RepositoryStats>, CheckpointError> {
-        let stats = |(repo, old, new): (String, String, String)| {
-            let run = |form| self.bare().run(["diff-tree", "-r", "-M", "-z", form, &old, &new]);
-            Ok(RepositoryStats { numstat: run("--numstat")?, name_status: run("--name-status")?, repo })
+    pub fn names(
+        &self,
+        from: &Checkpoint,
+        to: &Checkpoint,
+    ) -> Result<Vec<(String, Vec<u8>)>, CheckpointError> {
+        let names = |(repo, old, new): (String, String, String)| {
+            let names = self.bare().run(["diff-tree", "-r", "-M", "-z", "--name-status", &old, &new])?;
+            Ok((repo, names))
         };
-        self.pairs(from, to)?.into_iter().map(stats).collect()
+        self.pairs(from, to)?.into_iter().map(names).collect()
     }
 
-    /// Returns the differences in one repository between two checkpoints as a patch: of the given paths, or of all files if there are none. The
-    /// paths are relative to the repository.
+    /// Returns the differences in one repository between two checkpoints: of the given paths, or of all files if there are none. The paths are
+    /// relative to the repository.
     ///
     /// # Errors
     /// Returns an error if git fails.
-    pub fn patch(
+    pub fn differences(
         &self,
         from: &Checkpoint,
         to: &Checkpoint,
         repo: &str,
         paths: &[&str],
+        form: DifferenceForm,
     ) -> Result<Vec<u8>, CheckpointError> {
         let Some((_, old, new)) = self.pairs(from, to)?.into_iter().find(|(path, ..)| path == repo) else {
             return Ok(Vec::new());
         };
-        let mut args = vec!["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "-p", "--color=never"];
-        args.extend(["--src-prefix=a/", "--dst-prefix=b/", old.as_str(), new.as_str(), "--"]);
+        let mut args = vec!["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--color=never"];
+        match form {
+            DifferenceForm::Patch => args.extend(["-p", "--src-prefix=a/", "--dst-prefix=b/"]),
+            DifferenceForm::Counts => args.extend(["--numstat", "-z"]),
+        }
+        args.extend([old.as_str(), new.as_str(), "--"]);
         let literal: Vec<String> = paths.iter().map(|path| format!(":(literal){path}")).collect();
         args.extend(literal.iter().map(String::as_str));
         self.bare().run(&args)
