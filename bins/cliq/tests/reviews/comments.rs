@@ -6,7 +6,7 @@ use std::process::Command;
 use cliq_testkit::machine::Machine;
 use serde_json::{Value, json};
 
-use crate::reviews::waiting::Waiting;
+use crate::reviews::waiting::{Waiting, send, submit};
 
 /// A developer who works in two rounds, and answers comments in the second.
 pub(crate) const DEVELOPER: &str = r#"#!/bin/sh
@@ -192,6 +192,49 @@ fn comments_over_the_api_follow_the_same_rules() {
     server.post(&decision, &json!({"verdict": "request-changes"})).expect(200);
     server.post(&address, &json!({"text": "late"})).expect(409);
     waiting.review_after(review["id"].as_str());
+    waiting.ok(&["review", "approve"]);
+    assert_eq!(waiting.end(), 0);
+}
+
+#[test]
+fn comments_by_a_link_need_no_script_and_no_server() {
+    let waiting = waiting();
+    waiting.start(&["--headless"]);
+    let first = waiting.review();
+    let link = waiting.link("ann");
+    let page = send("GET", &format!("{link}?file=src%2Fgreet.js&at=n3"), &[], None).expect(200).body;
+    assert!(page.contains("Comment on line 3") && page.contains("id=\"comment\""), "{page}");
+    let comments = format!("{link}/comments");
+    let post = |url: &str, fields: &[(&str, &str)]| submit(url, fields);
+    let say = |at: &str, text: &str| {
+        post(&comments, &[("path", "src/greet.js"), ("at", at), ("text", text), ("id", "c1")])
+    };
+    for wrong in ["n99", "o1", "x3", "n0", "n", ""] {
+        say(wrong, "x").expect(422);
+    }
+    say("n3", " ").expect(422);
+    post(&comments.replace(&link[link.len() - 8..], "00000000"), &[("withdraw", "c1")]).expect(404);
+    let said = say("n3", "A <b>template</b> is shorter.").expect(303);
+    assert!(
+        said.header("location").ends_with("?file=src%2Fgreet.js&said=n3#said"),
+        "{}",
+        said.header("location")
+    );
+    let page = send("GET", &link, &[], None).expect(200).body;
+    assert!(
+        page.contains("A &lt;b&gt;template&lt;/b&gt; is shorter.") && page.contains("Withdraw"),
+        "{page}"
+    );
+    post(&comments, &[("withdraw", "c1")]).expect(303);
+    assert!(!send("GET", &link, &[], None).expect(200).body.contains("template"));
+    say("n3", "A template is shorter.").expect(303);
+    post(&link, &[("verdict", "request-changes"), ("to", "developer"), ("reason", "")]).expect(303);
+    waiting.review_after(first["id"].as_str());
+    let reason = waiting.json("feedback.json")["data"]["verdict"]["reason"].clone();
+    assert!(
+        reason.as_str().unwrap().starts_with("Comments on lines:\n\n[1] src/greet.js, line 3"),
+        "{reason}"
+    );
     waiting.ok(&["review", "approve"]);
     assert_eq!(waiting.end(), 0);
 }

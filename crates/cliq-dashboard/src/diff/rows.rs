@@ -28,14 +28,20 @@ pub(super) fn table(viewer: &Viewer<'_>, path: &str, hunks: &str) -> Markup {
     if viewer.split { side_by_side(viewer, path, &rows) } else { unified(viewer, path, &rows) }
 }
 
+/// The most lines of a file whose words are told apart. The rest would take a reader longer to wait for than to read.
+const MAX_COLOURED: usize = 1500;
+
 fn rows<'a>(path: &str, hunks: &'a str) -> Vec<Row<'a>> {
     let grammar = grammar(path);
+    let mut left = MAX_COLOURED;
     let reader = || grammar.map(Highlighter::new);
     let (mut before, mut after) = (None, None);
     let row = |line: HunkLine<'a>| {
         let text = shown(line.text.as_bytes());
         let read = |reader: &mut Option<Highlighter>| reader.as_mut().map(|reader| reader.read(&text));
+        left = left.saturating_sub(1);
         let parts = match line.kind {
+            _ if left == 0 => None,
             LineKind::Head => {
                 (before, after) = (reader(), reader());
                 None
