@@ -6,7 +6,7 @@ mod notes;
 mod rows;
 mod tree;
 
-use cliq_review::{Diff, FileDiff, Side};
+use cliq_review::{Diff, FileDiff, Side, place_in};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -98,6 +98,15 @@ impl<'a> Viewer<'a> {
         Self { address, split: query.is_split(), chosen: query.file.as_deref(), at, said, notes, form }
     }
 
+    /// Whether the changes show the line that is commented on, or come without their lines.
+    fn shows_form(&self, diffs: &[Diff]) -> bool {
+        let (Some(path), Some((side, line))) = (self.chosen, self.at) else { return false };
+        let mut files = diffs.iter().flat_map(|diff| diff.files.iter().map(move |file| (diff, file)));
+        let found = files.find(|(diff, file)| diff.path_of(file) == path);
+        found
+            .is_some_and(|(_, file)| file.hunks.is_empty() || place_in(path, &file.hunks, side, line).is_ok())
+    }
+
     /// Renders the form for a comment on the line that was asked for. Empty if there is no such form.
     pub(crate) fn form_alone(&self) -> Markup {
         match (self.form, self.chosen, self.at) {
@@ -156,6 +165,9 @@ impl<'a> Viewer<'a> {
                 }
                 span.quiet { (leaves.len()) @if leaves.len() == 1 { " file, " } @else { " files, " } (sums(&leaves)) }
             }
+            @if self.at.is_some() && self.form.is_some() && !self.shows_form(diffs) {
+                p.warning role="alert" { "The changes do not show the line of this address: choose another one." }
+            }
             @if self.form.is_some() && nth == 0 { p.hint { "The number of a line is the way to a comment on it. With the keyboard: arrow keys from line to line, Enter to comment." } }
             div class=(if leaves.len() > 1 { "changes with-tree" } else { "changes" }) data-diff {
                 @if leaves.len() > 1 { (tree(self, &leaves, nth)) }
@@ -197,7 +209,7 @@ impl<'a> Viewer<'a> {
             @if file.binary {
                 p.empty { "It is not text." }
             } @else if file.hunks.is_empty() && file.lines_left_out == 0 {
-                p.empty { "Its content did not change." }
+                p.empty { @if file.change == "added" { "It is empty." } @else { "Its content did not change." } }
             } @else if !file.hunks.is_empty() {
                 div.scroll tabindex="0" role="region" aria-label=(format!("Changes in {shown_path}")) { (rows::table(self, path, &file.hunks)) }
             }

@@ -87,7 +87,7 @@ impl<S: Sync> FromRequestParts<S> for Views {
 pub(super) async fn save(_: Visitor, mut views: Views, form: Form) -> Result<Response, PageError> {
     let address = form.get("address").unwrap_or_default().to_owned();
     if let Some(name) = form.get("remove") {
-        views.0.retain(|(known, _)| known != name);
+        views.0.retain(|(known, other)| known != name || *other != address);
     } else {
         let name = form.get("name").unwrap_or_default().trim().to_owned();
         if !is_view(&name, &address) {
@@ -96,7 +96,9 @@ pub(super) async fn save(_: Visitor, mut views: Views, form: Form) -> Result<Res
             );
             return Err(Problem::unprocessable("the view cannot be saved", vec![why]).into());
         }
-        views.0.retain(|(known, _)| *known != name);
+        // A name stands for one view of each page.
+        let page = |address: &str| address.split('?').next().map(str::to_owned);
+        views.0.retain(|(known, other)| *known != name || page(other) != page(&address));
         if views.0.len() >= MOST {
             let why = format!("a browser has {MOST} views at most: forget one");
             return Err(Problem::unprocessable("the view cannot be saved", vec![why]).into());

@@ -178,7 +178,7 @@ fn quoted(out: &mut String, words: &str) {
 
 /// Line that a comment is about, in markdown.
 fn on_line(place: &Place) -> String {
-    format!(", {}, {}", inline(&place.to_string()), inline(place.text().trim()))
+    format!(", {}, {}", inline(&place.to_string()), inline(place.text().trim_end()))
 }
 
 fn markdown(review: &Review, content: &Content) -> String {

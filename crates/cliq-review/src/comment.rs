@@ -52,7 +52,7 @@ pub(crate) fn instructions<'a>(comments: impl IntoIterator<Item = (&'a Place, &'
 /// Returns a comment on a line as guidance for an agent at work: path, line, the text of the line and the words.
 #[must_use]
 pub fn guidance(place: &Place, words: &str) -> String {
-    let mut text = format!("{place}\n    > {}\n", place.text().trim());
+    let mut text = format!("{place}\n    > {}\n", place.text().trim_end());
     for line in words.trim().lines() {
         let _ = writeln!(text, "    {line}");
     }
@@ -69,16 +69,25 @@ pub(crate) fn documents<'a>(comments: impl IntoIterator<Item = (&'a Place, &'a s
 #[must_use]
 pub fn answer_to(number: usize, result: &str) -> Option<String> {
     let mut found: Option<String> = None;
+    let mut is_open = false;
     for line in result.lines() {
-        match (numbered(line), &mut found) {
-            (Some((n, rest)), None) if n == number => found = Some(rest.to_owned()),
-            (Some(_), Some(_)) => break,
-            (None, Some(_)) if line.trim().is_empty() => break,
-            (None, Some(answer)) => {
-                answer.push('\n');
-                answer.push_str(line.trim());
+        let said = match numbered(line) {
+            Some((numbers, rest)) => {
+                is_open = numbers.contains(&number);
+                rest
             }
-            _ => {}
+            None => {
+                // A blank line or a fence of code ends an answer.
+                is_open &= !line.trim().is_empty() && !line.trim_start().starts_with("```");
+                line.trim()
+            }
+        };
+        if is_open {
+            let answer = found.get_or_insert_default();
+            if !answer.is_empty() {
+                answer.push('\n');
+            }
+            answer.push_str(said);
         }
     }
     let answer = found?.trim().chars().take(MAX_ANSWER).collect::<String>();
@@ -88,11 +97,21 @@ pub fn answer_to(number: usize, result: &str) -> Option<String> {
 /// The most characters of an answer.
 const MAX_ANSWER: usize = 2000;
 
-/// The number and the text of a line such as `- **[2]** Done`.
-fn numbered(line: &str) -> Option<(usize, &str)> {
-    let line = line.trim_start().trim_start_matches(['-', '*', '>', '#', ' ', '`']);
-    let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
-    Some((number.trim().parse().ok()?, rest.trim_start_matches(['*', ':', '`', ' ']).trim_start()))
+/// The numbers and the text of a line such as `- **[2]**, [3]: Done`.
+fn numbered(line: &str) -> Option<(Vec<usize>, &str)> {
+    let mut rest = line.trim_start().trim_start_matches(['-', '*', '>', '#', ' ', '`']);
+    let mut numbers = Vec::new();
+    while let Some((number, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let Ok(number) = number.trim().parse() else { break };
+        numbers.push(number);
+        rest = after.trim_start_matches(['*', ':', '`', ' ']);
+        let next = rest.trim_start_matches([',', '&', '*', '`', ' ']);
+        let next = next.strip_prefix("and ").unwrap_or(next).trim_start_matches(['*', '`', ' ']);
+        if next.starts_with('[') {
+            rest = next;
+        }
+    }
+    (!numbers.is_empty()).then_some((numbers, rest))
 }
 
 /// A comment of the round before, and what became of its line.
@@ -108,6 +127,9 @@ pub struct EarlierComment {
     pub place: Place,
     /// State of the line now.
     pub fate: Fate,
+    /// Path of the file now, if it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed: Option<String>,
     /// Answer of the phase that worked again, if its result has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -129,7 +151,12 @@ pub enum Fate {
         /// The lines.
         lines: Vec<String>,
     },
-    /// The line is not in the file. A removed line is still removed.
+    /// The line is gone from its place, or still removed, and lines like it are elsewhere in the file.
+    Elsewhere {
+        /// Numbers of the first of them, 1-based.
+        lines: Vec<u64>,
+    },
+    /// The line is not in its place, and none with its words is in the file. A removed line is still removed.
     Gone,
     /// The file is not there.
     FileGone,
@@ -144,6 +171,14 @@ impl EarlierComment {
     /// Returns in a sentence what became of the line.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let fate = self.fate_in_words();
+        match &self.renamed {
+            Some(path) => format!("{fate}, in {path}"),
+            None => fate,
+        }
+    }
+
+    fn fate_in_words(&self) -> String {
         match (&self.fate, self.place.side()) {
             (Fate::Kept { now }, Side::New) if *now == self.place.line() => {
                 "the line is as it was".to_owned()
@@ -151,10 +186,18 @@ impl EarlierComment {
             (Fate::Kept { now }, Side::New) => format!("the line is as it was, now line {now}"),
             (Fate::Kept { now }, Side::Old) => format!("the line is there again, as line {now}"),
             (Fate::Changed { now, .. }, _) => format!("changed, now line {now}"),
+            (Fate::Elsewhere { lines }, side) => {
+                let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
+                let (still, word) = (
+                    if side == Side::Old { "still " } else { "" },
+                    if lines.len() == 1 { "line" } else { "lines" },
+                );
+                format!("{still}gone from its place; like it: {word} {}", lines.join(", "))
+            }
             (Fate::Gone, Side::New) => "the line was removed".to_owned(),
             (Fate::Gone, Side::Old) => "the line is still removed".to_owned(),
-            (Fate::FileGone, Side::New) => "the file was removed".to_owned(),
-            (Fate::FileGone, Side::Old) => "the file is still removed".to_owned(),
+            (Fate::FileGone, Side::New) => "there is no file of this name any more".to_owned(),
+            (Fate::FileGone, Side::Old) => "there is still no file of this name".to_owned(),
             (Fate::Unknown { why }, _) => format!("unknown: {why}"),
         }
     }
@@ -172,6 +215,12 @@ mod tests {
         assert_eq!(answer_to(2, result).as_deref(), Some("Kept,\nbecause of the test."));
         assert_eq!(answer_to(3, result), None);
         assert_eq!(answer_to(10, result).as_deref(), Some("no"));
+        let result = "[7], [8] and **[9]**: both\n\n[1] one\n[1] two\n```\n[3] code\n```\nend\n[4] [link](x)";
+        for (number, answer) in
+            [(7, "both"), (8, "both"), (9, "both"), (1, "one\ntwo"), (3, "code"), (4, "[link](x)")]
+        {
+            assert_eq!(answer_to(number, result).as_deref(), Some(answer), "{number}");
+        }
         for strange in ["[", "[]", "[1", "1]", "[x] y", "[99999999999999999999999] y", ""] {
             assert_eq!(answer_to(1, strange), None);
         }

@@ -124,7 +124,7 @@ impl Diff {
 }
 
 /// Changes of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileDiff {
     /// Path of the file.
     pub path: String,

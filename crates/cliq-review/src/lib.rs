@@ -28,7 +28,7 @@ mod wait;
 pub use audit::{AuditFile, AuditRecord, ChainProblem, next_record, read_record, verify_chain};
 pub use comment::{AcceptedComment, Comment, EarlierComment, Fate, answer_to, guidance};
 pub use content::{Artifact, ArtifactView, Content, Diff, FileDiff, PriorHandoff, TimelineEntry};
-pub use fate::fate_of;
+pub use fate::{FileBefore, fate_of};
 pub use hunk::{HunkLine, LineKind, hunk_lines};
 pub use id::{LinkToken, ReviewId, hash};
 pub use machine::Event;

@@ -146,8 +146,14 @@ impl Review {
     fn comment(&self, comment: &Comment, now: Timestamp) -> Result<Option<Self>, Refusal> {
         let is_same =
             |known: &AcceptedComment| known.comment.id == comment.id && known.comment.actor == comment.actor;
-        if self.comments.iter().any(is_same) {
-            return Ok(None);
+        if let Some(known) = self.comments.iter().find(|known| is_same(known)) {
+            let is_repeated =
+                known.comment.text == comment.text.trim() && known.comment.place == comment.place;
+            return if is_repeated || self.refusal(now).is_some() {
+                Ok(None)
+            } else {
+                Err(Refusal::CommentId)
+            };
         }
         if let Some(refusal) = self.refusal(now) {
             return Err(refusal);

@@ -169,8 +169,16 @@ pub fn place_in(path: &str, hunks: &str, side: Side, line: u64) -> Result<Place,
     match found {
         Some(shown) => Place::new(path, side, line, shown.text),
         None => {
-            let numbers = lines.iter().filter_map(|shown| shown.number(side));
-            let (path, shown) = (path.to_owned(), ranges(numbers));
+            let of = |side| ranges(lines.iter().filter_map(|shown| shown.number(side)));
+            let (mut shown, other) = match side {
+                Side::New => (of(Side::New), of(Side::Old)),
+                Side::Old => (of(Side::Old), of(Side::New)),
+            };
+            if shown == NONE && other != NONE {
+                let word = if side == Side::New { "removed lines" } else { "lines that are not removed" };
+                shown = format!("only {word}: {other}");
+            }
+            let path = path.to_owned();
             Err(PlaceError::NoLine { path, side, line, shown })
         }
     }
@@ -190,5 +198,8 @@ fn ranges(numbers: impl Iterator<Item = u64>) -> String {
     if ranges.len() > 8 {
         texts.push("…".to_owned());
     }
-    if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
+    if texts.is_empty() { NONE.to_owned() } else { texts.join(", ") }
 }
+
+/// The word for no lines.
+const NONE: &str = "none";

@@ -63,6 +63,9 @@ pub enum Refusal {
     /// The comments on lines are too long together.
     #[error("the comments on lines of a review have at most {} KiB together", MAX_ON_LINES / 1024)]
     CommentsTooLong,
+    /// Another comment has the id.
+    #[error("a comment with this id is there and says something else")]
+    CommentId,
     /// A comment of another author is withdrawn.
     #[error("the comment is by {0}, who alone can withdraw it")]
     NotYourComment(String),

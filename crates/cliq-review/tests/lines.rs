@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use cliq_protocol::{Object, Outcome, PhaseName, ReviewSpec, RunId, Timestamp};
 use cliq_review::{
-    Answer, Choice, Comment, Content, Diff, Event, Fate, FileDiff, NewReview, Place, PlaceError, Refusal,
-    Review, Side, Via, fate_of, fill_in, numstat,
+    Answer, Choice, Comment, Content, Diff, Event, Fate, FileBefore, FileDiff, NewReview, Place, PlaceError,
+    Refusal, Review, Side, Via, fate_of, fill_in, numstat,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -103,40 +103,84 @@ fn places_are_read_strictly() {
     }
 }
 
+fn shown_only(change: &FileDiff) -> FileBefore<'_> {
+    FileBefore { change: Some(change), text: None }
+}
+
 #[test]
 fn fates() {
     let old = "fn main() {\n    let a = 1;\n    let b = 2;\n    print(a, b);\n}\n";
-    let shown = change(old, "fn main() {\n    let a = 1;\n    let b = 3;\n    print(a, b);\n}\n");
-    let fate = |side, line, now: Option<&str>| fate_of(&place(&shown, side, line), Some(&shown), now);
-    let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
     let same = "fn main() {\n    let a = 1;\n    let b = 3;\n    print(a, b);\n}\n";
-    assert_eq!(fate(Side::New, 3, Some(same)), Fate::Kept { now: 3 });
-    assert_eq!(fate(Side::Old, 3, Some(same)), Fate::Gone);
-    assert_eq!(fate(Side::Old, 3, Some(old)), Fate::Kept { now: 3 });
-    let moved = format!("// a\n// b\n{same}");
-    assert_eq!(fate(Side::New, 3, Some(&moved)), Fate::Kept { now: 5 });
-    let changed = same.replace("let b = 3;", "const B: u32 = 3;");
-    assert_eq!(
-        fate(Side::New, 3, Some(&changed)),
-        Fate::Changed { now: 3, lines: lines(&["    const B: u32 = 3;"]) }
-    );
-    let two = same.replace("    let b = 3;\n", "    let c = 3;\n    let b = c;\n");
-    assert_eq!(
-        fate(Side::New, 3, Some(&two)),
-        Fate::Changed { now: 3, lines: lines(&["    let c = 3;", "    let b = c;"]) }
-    );
-    let without = same.replace("    let b = 3;\n", "");
-    assert_eq!(fate(Side::New, 3, Some(&without)), Fate::Gone);
-    assert_eq!(fate(Side::New, 3, Some("")), Fate::Gone);
-    assert_eq!(fate(Side::New, 3, None), Fate::FileGone);
-    // A brace is everywhere, and says nothing; a line of its own is found where it went.
-    assert!(matches!(fate(Side::New, 5, Some("other {\n}\n}\n")), Fate::Unknown { .. }));
+    let shown = change(old, same);
+    let lines = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+    // With the file as it was, and by the lines around the line alone.
+    for text in [Some(same), None] {
+        let before = FileBefore { change: Some(&shown), text };
+        let fate = |side, line, now: Option<&str>| fate_of(&place(&shown, side, line), before, now);
+        assert_eq!(fate(Side::New, 3, Some(same)), Fate::Kept { now: 3 });
+        assert_eq!(fate(Side::Old, 3, Some(same)), Fate::Gone);
+        assert_eq!(fate(Side::Old, 3, Some(old)), Fate::Kept { now: 3 });
+        let moved = format!("// a\n// b\n{same}");
+        assert_eq!(fate(Side::New, 3, Some(&moved)), Fate::Kept { now: 5 });
+        let changed = same.replace("let b = 3;", "const B: u32 = 3;");
+        let new = lines(&["    const B: u32 = 3;"]);
+        assert_eq!(fate(Side::New, 3, Some(&changed)), Fate::Changed { now: 3, lines: new });
+        let two = same.replace("    let b = 3;\n", "    let c = 3;\n    let b = c;\n");
+        let new = lines(&["    let c = 3;", "    let b = c;"]);
+        assert_eq!(fate(Side::New, 3, Some(&two)), Fate::Changed { now: 3, lines: new });
+        let without = same.replace("    let b = 3;\n", "");
+        assert_eq!(fate(Side::New, 3, Some(&without)), Fate::Gone);
+        assert_eq!(fate(Side::New, 3, Some("")), Fate::Gone);
+        assert_eq!(fate(Side::New, 3, None), Fate::FileGone);
+        // The line below another one, and one like it at the end.
+        let swapped = "fn main() {\n    let b = 3;\n    let a = 1;\n    print(a, b);\n}\n";
+        let fates = [fate(Side::New, 2, Some(swapped)), fate(Side::New, 3, Some(swapped))];
+        assert!(
+            fates.contains(&Fate::Elsewhere { lines: vec![3] })
+                || fates.contains(&Fate::Elsewhere { lines: vec![2] }),
+            "{fates:?}"
+        );
+        let at_end = format!("{same}    let b = 2;\n");
+        assert_eq!(fate(Side::Old, 3, Some(&at_end)), Fate::Elsewhere { lines: vec![6] });
+    }
+    // A brace is everywhere, and says nothing.
+    let brace = place(&shown, Side::New, 5);
+    assert!(matches!(fate_of(&brace, shown_only(&shown), Some("other {\n}\n}\n")), Fate::Unknown { .. }));
     let long = change("", "a long line of its own\nx\n");
     let at = place(&long, Side::New, 1);
-    assert_eq!(fate_of(&at, Some(&long), Some("1\n2\na long line of its own\n")), Fate::Kept { now: 3 });
-    assert_eq!(fate_of(&at, None, Some("1\na long line of its own\n")), Fate::Kept { now: 2 });
-    assert!(matches!(fate_of(&at, None, Some("1\n")), Fate::Unknown { .. }));
-    assert!(matches!(fate_of(&at, Some(&file("a.txt", "")), Some("1\n")), Fate::Unknown { .. }));
+    let elsewhere = |line| Fate::Elsewhere { lines: vec![line] };
+    assert_eq!(fate_of(&at, FileBefore::default(), Some("1\na long line of its own\n")), elsewhere(2));
+    assert_eq!(fate_of(&at, FileBefore::default(), Some("1\n")), Fate::Gone);
+    assert_eq!(fate_of(&at, shown_only(&file("a.txt", "")), Some("1\n")), Fate::Gone);
+}
+
+/// Cases in which lines like the one that is meant are near.
+#[test]
+fn fates_among_lines_that_are_alike() {
+    let block = "lock();\nwork();\nunlock();\n";
+    let file = format!("{block}{block}{block}");
+    let shown = change("", &file);
+    let before = |text| FileBefore { change: Some(&shown), text };
+    let third = place(&shown, Side::New, 8);
+    let two = format!("{block}{block}");
+    let gone = Fate::Elsewhere { lines: vec![2, 5] };
+    assert_eq!(fate_of(&third, before(Some(&file)), Some(&two)), gone);
+    assert!(!matches!(fate_of(&third, before(None), Some(&two)), Fate::Kept { .. }));
+    // One of two equal lines is removed: the other one is not that line.
+    let (old, new) = ("f {\n  unlock();\n}\ng {\n  unlock();\n}\n", "f {\n}\ng {\n  unlock();\n}\n");
+    let shown = change(old, new);
+    let at = place(&shown, Side::Old, 2);
+    let now = format!("{new}// more\n");
+    for text in [Some(new), None] {
+        let fate = fate_of(&at, FileBefore { change: Some(&shown), text }, Some(&now));
+        assert_eq!(fate, Fate::Elsewhere { lines: vec![4] });
+    }
+    // Ends of lines are part of the file.
+    let shown = change("", "a\nb\n");
+    let at = place(&shown, Side::New, 2);
+    let before = FileBefore { change: Some(&shown), text: Some("a\nb\n") };
+    assert!(matches!(fate_of(&at, before, Some("a\r\nb\r\n")), Fate::Changed { now: 2, .. }));
+    assert_eq!(fate_of(&at, before, Some("x\na\nb\n")), Fate::Kept { now: 3 });
 }
 
 #[test]
@@ -147,7 +191,12 @@ fn fates_in_large_files() {
     let shown = change(&old, &new);
     let at = place(&shown, Side::New, 7000);
     let before: String = (1..=500).map(|n| format!("before {n}\n")).collect();
-    assert_eq!(fate_of(&at, Some(&shown), Some(&format!("{before}{new}"))), Fate::Kept { now: 7500 });
+    let moved = format!("line seven thousand\n{old}");
+    for text in [Some(new.as_str()), None] {
+        let known = FileBefore { change: Some(&shown), text };
+        assert_eq!(fate_of(&at, known, Some(&format!("{before}{new}"))), Fate::Kept { now: 7500 });
+        assert!(matches!(fate_of(&at, known, Some(&moved)), Fate::Changed { .. } | Fate::Elsewhere { .. }));
+    }
 }
 
 fn review() -> Review {
@@ -296,22 +345,37 @@ proptest! {
         }
     }
 
-    /// A line that is said to be there is there, and so are the lines that are said to be in its place.
+    /// A line that is said to be there is there, and so are the lines that are said to be in its place or like it.
     #[test]
-    fn fates_are_true(old in prop::collection::vec("[ab]{0,2}", 0..12), new in prop::collection::vec("[abc]{0,2}", 1..12), now in prop::collection::vec("[abc]{0,2}", 0..12)) {
+    fn fates_are_true(old in prop::collection::vec("[ab]{0,2}", 0..12), new in prop::collection::vec("[abc]{0,2}", 1..12), now in prop::collection::vec("[abc]{0,2}", 0..12), is_whole in any::<bool>()) {
         let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-        let shown = change(&text(&old), &text(&new));
-        for line in 1..=new.len() as u64 {
-            let Ok(at) = content(vec![shown.clone()]).place("a.txt", Side::New, line) else { continue };
-            prop_assert_eq!(fate_of(&at, Some(&shown), Some(&text(&new))), Fate::Kept { now: line });
-            match fate_of(&at, Some(&shown), Some(&text(&now))) {
-                Fate::Kept { now: n } => prop_assert_eq!(now[n as usize - 1].as_str(), at.text()),
-                Fate::Changed { now: n, lines } => {
-                    prop_assert!(!lines.is_empty());
-                    prop_assert_eq!(&now[n as usize - 1..n as usize - 1 + lines.len()], &lines[..]);
+        let (old, new_text, now_text) = (text(&old), text(&new), text(&now));
+        let shown = change(&old, &new_text);
+        let before = FileBefore { change: Some(&shown), text: is_whole.then_some(new_text.as_str()) };
+        let line_at = |n: u64| now[n as usize - 1].as_str();
+        for side in [Side::New, Side::Old] {
+            for line in 1..=12 {
+                let Ok(at) = content(vec![shown.clone()]).place("a.txt", side, line) else { continue };
+                let unchanged = fate_of(&at, before, Some(&new_text));
+                match side {
+                    Side::New => prop_assert_eq!(unchanged, Fate::Kept { now: line }),
+                    Side::Old => prop_assert!(!matches!(unchanged, Fate::Kept { .. } | Fate::Changed { .. }), "{:?}", unchanged),
                 }
-                Fate::Gone | Fate::Unknown { .. } => {}
-                other => prop_assert!(false, "{:?}", other),
+                match fate_of(&at, before, Some(&now_text)) {
+                    Fate::Kept { now: n } => prop_assert_eq!(line_at(n), at.text()),
+                    Fate::Changed { now: n, lines } => {
+                        prop_assert!(!lines.is_empty());
+                        // The text after the last line break is an empty line.
+                        let found: Vec<&str> = now_text.split('\n').skip(n as usize - 1).take(lines.len()).collect();
+                        prop_assert_eq!(found, lines);
+                    }
+                    Fate::Elsewhere { lines } => {
+                        prop_assert!(!lines.is_empty());
+                        for n in lines { prop_assert_eq!(line_at(n), at.text()) }
+                    }
+                    Fate::Gone | Fate::Unknown { .. } => {}
+                    Fate::FileGone => prop_assert!(false),
+                }
             }
         }
     }
@@ -322,7 +386,8 @@ proptest! {
         let shown = file("a.txt", &hunks);
         for side in [Side::New, Side::Old] {
             if let Ok(at) = content(vec![shown.clone()]).place("a.txt", side, line) {
-                let _ = fate_of(&at, Some(&shown), Some(&now));
+                let _ = fate_of(&at, shown_only(&shown), Some(&now));
+                let _ = fate_of(&at, FileBefore { change: Some(&shown), text: Some(&now) }, Some(&now));
             }
         }
     }

@@ -92,7 +92,7 @@ pub(crate) struct CommentArgs {
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     pub(crate) id: ReviewIdArg,
-    /// Message to the team. Required for a request for changes.
+    /// Message to the team. A request for changes needs one, or comments on lines.
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     /// The answer to a field of the review's form.

@@ -107,7 +107,7 @@ fn comments_reach_the_phase_and_the_next_round_shows_what_became_of_them() {
     let feedback = waiting.json("feedback.json");
     let reason = feedback["data"]["verdict"]["reason"].as_str().unwrap();
     for part in [
-        "[1] src/greet.js, line 3\n    > var greeting = \"Hello, \" + name;\n    A template is shorter.\n    And safer.\n",
+        "[1] src/greet.js, line 3\n    >   var greeting = \"Hello, \" + name;\n    A template is shorter.\n    And safer.\n",
         "[2] src/greet.js, line 2\n    > export function greet(name) {\n    Is the name right?\n",
         "[3] src/old.js, removed line 1\n    > legacy();\n    Why is it gone?\n",
     ] {
@@ -136,7 +136,7 @@ fn comments_reach_the_phase_and_the_next_round_shows_what_became_of_them() {
         ">   const greeting = `Hello, ${name}`;",
         "answer: Uses a template now.",
         "[2] src/greet.js, line 2: the line is as it was, now line 3",
-        "[3] src/old.js, removed line 1: the file is still removed",
+        "[3] src/old.js, removed line 1: there is still no file of this name",
         "no answer",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -200,8 +200,9 @@ pub(crate) fn send(method: &str, url: &str, headers: &[(&str, &str)], body: Opti
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
+    // A slow machine answers `Expect` late: a body that is sent without the answer races with the refusal.
+    let config = ureq::Agent::config_builder().timeout_await_100(Some(std::time::Duration::from_secs(60)));
+    let agent: ureq::Agent = config.http_status_as_error(false).max_redirects(0).build().into();
     let sent = match body {
         Some(body) => agent.run(request.body(body.to_owned()).unwrap()),
         None => agent.run(request.body(()).unwrap()),

@@ -97,8 +97,9 @@ await page.keyboard.type("A template is shorter.");
 await tabTo("Comment");
 await press("Enter");
 await page.locator(".note-row", { hasText: "A template is shorter." }).waitFor();
-await tabTo("Comment on line 1");
-for (let n = 0; n < 20 && await focused() !== "Comment on line 2"; n++) await press("ArrowDown");
+// After a comment, on from its line.
+await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Comment on line 3");
+for (let n = 0; n < 20 && await focused() !== "Comment on line 2"; n++) await press("ArrowUp");
 await press("Enter");
 await page.locator("#comment-text:focus").waitFor();
 await page.keyboard.type("Is the name right?");

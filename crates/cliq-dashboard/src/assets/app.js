@@ -104,6 +104,19 @@ function rove(part) {
   part.querySelectorAll("table.diff").forEach((table) => table.querySelectorAll("a[data-comment]").forEach((link, n) => { link.tabIndex = n ? -1 : 0; }));
 }
 rove(document);
+// After a comment was sent: on from its line, once the browser has gone to it.
+const commented = location.hash === "#said" && document.getElementById("said");
+if (commented) addEventListener("load", () => setTimeout(() => {
+  let row = commented.previousElementSibling;
+  while (row?.classList.contains("note-row")) row = row.previousElementSibling;
+  const links = row?.querySelectorAll("a[data-comment]") ?? [];
+  const link = [...links].find((link) => link.dataset.comment === new URLSearchParams(location.search).get("said"));
+  if (link) {
+    link.closest("table").querySelectorAll("a[data-comment]").forEach((other) => { other.tabIndex = -1; });
+    link.tabIndex = 0;
+    link.focus({ preventScroll: true });
+  }
+}));
 function closeComment() {
   const row = document.getElementById("comment")?.closest("tr");
   const link = row?.opener;
@@ -126,7 +139,8 @@ document.addEventListener("click", async (click) => {
   row.querySelector("textarea")?.focus();
 });
 document.addEventListener("keydown", (key) => {
-  if (key.key === "Escape" && key.target.closest?.("#comment")) closeComment();
+  // What is typed is given up by "Cancel" alone.
+  if (key.key === "Escape" && key.target.closest?.("#comment") && !document.getElementById("comment-text").value.trim()) closeComment();
   if (!key.target.matches?.("a[data-comment]") || !["ArrowDown", "ArrowUp"].includes(key.key)) return;
   key.preventDefault();
   const links = [...key.target.closest("table").querySelectorAll("a[data-comment]")];

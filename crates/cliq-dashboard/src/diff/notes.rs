@@ -9,7 +9,7 @@ use crate::elements::ago;
 use crate::text::shown;
 
 /// The most characters of a comment, as a hint to browsers. The rule is that of the review or of the message.
-const MAX_TEXT: usize = 8000;
+const MAX_TEXT: usize = 15_000;
 
 /// A comment that is shown at its line.
 pub(crate) struct Note {
@@ -60,9 +60,10 @@ impl Note {
         let before = earlier.iter().filter_map(|comment| {
             let at = match &comment.fate {
                 Fate::Kept { now } | Fate::Changed { now, .. } => *now,
-                Fate::Gone | Fate::FileGone | Fate::Unknown { .. } => return None,
+                Fate::Elsewhere { .. } | Fate::Gone | Fate::FileGone | Fate::Unknown { .. } => return None,
             };
-            let place = Place::new(comment.place.path(), Side::New, at, comment.place.text()).ok()?;
+            let path = comment.renamed.as_deref().unwrap_or(comment.place.path());
+            let place = Place::new(path, Side::New, at, comment.place.text()).ok()?;
             Some(Self { place, body: answered(comment) })
         });
         before.chain(now).collect()

@@ -82,7 +82,7 @@ fn joined<'d, 'a>(name: &str, directory: &'d Directory<'a>) -> (String, &'d Dire
 /// Numbers of lines of a change.
 pub(super) fn counts(file: &FileDiff) -> Markup {
     html! {
-        @if file.binary { span.quiet { (file.change) } }
+        @if file.binary { span.quiet { "no text" } }
         @else { span.plus { "+" (file.added) } " " span.minus { "−" (file.removed) } }
     }
 }

@@ -71,8 +71,9 @@ pub(super) fn collect(
         }
     };
     let channels = project.dir().channels();
-    let earlier_comments =
-        earlier.map(|(review, shown)| comments(review, shown, workspace, &channels)).unwrap_or_default();
+    let earlier_comments = earlier
+        .map(|(review, shown)| comments(review, shown, &diffs, project, &channels))
+        .unwrap_or_default();
     let (checks, history) = (ctx.checks().to_vec(), ctx.history().to_vec());
     Content {
         brief,

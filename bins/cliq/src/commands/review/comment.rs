@@ -42,8 +42,9 @@ pub(super) async fn run(args: &CommentArgs) -> Result<ExitCode, Failure> {
             };
             let on = place.as_ref().map(|place| format!(" on {place}")).unwrap_or_default();
             let id = uuid::Uuid::now_v7().to_string();
+            let line = place.as_ref().map(|place| format!(": {}", place.text().trim())).unwrap_or_default();
             let comment = Comment { id, actor, via: Via::CommandLine, text: text.clone(), place };
-            (Event::Comment(comment), format!("commented{}", ui::plain(&on)))
+            (Event::Comment(comment), format!("commented{}", ui::plain(&(on + &line))))
         }
         (None, None) => return Err(Failure::usage("a comment has a text").hint("`-m TEXT` says it")),
     };
@@ -58,13 +59,21 @@ pub(super) async fn run(args: &CommentArgs) -> Result<ExitCode, Failure> {
     ui::line(format!("{} {}: {done}", paint(GREEN, "✓"), review.phase))?;
     let on_lines = review.on_lines().count();
     if on_lines > 0 && !review.route_targets.is_empty() {
-        ui::hint(&format!("`cliq review request-changes` sends {on_lines} of them to a phase"));
+        let comments = if on_lines == 1 {
+            "comment on a line".to_owned()
+        } else {
+            format!("{on_lines} comments on lines")
+        };
+        ui::hint(&format!(
+            "`cliq review request-changes` sends the {comments} to a phase; comments on the whole stay with the review"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Path and line of `PATH:LINE`.
 fn place_of(at: &str) -> Result<(&str, u64), Failure> {
-    let parts = at.rsplit_once(':').and_then(|(path, line)| Some((path, line.parse().ok()?)));
+    let at_in_workspace = at.strip_prefix("./").unwrap_or(at);
+    let parts = at_in_workspace.rsplit_once(':').and_then(|(path, line)| Some((path, line.parse().ok()?)));
     parts.ok_or_else(|| Failure::usage(format!("--at: `{at}` is not PATH:LINE")))
 }

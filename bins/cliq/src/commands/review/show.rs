@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use cliq_fs::CliqDir;
 use cliq_project::internals::{RecordCheck, check_record, settled_notices};
 use cliq_protocol::{FormField, FormFieldType, ReviewSubject};
-use cliq_review::{ArtifactView, Content, Fate, NoticeState, Review};
+use cliq_review::{ArtifactView, Content, Fate, HunkLine, LineKind, NoticeState, Review, hunk_lines};
 use serde_json::json;
 
 use super::{ReviewSource, document, find};
@@ -272,13 +272,8 @@ fn print_content(content: &Content, full: bool) -> Result<(), Failure> {
                 paint(GREEN, format!("+{}", file.added)),
                 paint(RED, format!("-{}", file.removed))
             ))?;
-            for line in file.hunks.lines().filter(|_| full) {
-                let text = ui::plain(line);
-                ui::line(match line.as_bytes().first() {
-                    Some(b'+') => paint(GREEN, text),
-                    Some(b'-') => paint(RED, text),
-                    _ => text,
-                })?;
+            for line in hunk_lines(&file.hunks).iter().filter(|_| full) {
+                print_line(line)?;
             }
         }
         if diff.more_files > 0 {
@@ -292,6 +287,22 @@ fn print_content(content: &Content, full: bool) -> Result<(), Failure> {
         ui::line(paint(DIM, "  --full shows their text"))?;
     }
     Ok(())
+}
+
+/// Prints a line of a change with the number by which a comment names it: that of a removed line is the one before the change.
+fn print_line(line: &HunkLine<'_>) -> Result<(), Failure> {
+    let text = ui::plain(line.text);
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    Ok(ui::line(match line.kind {
+        LineKind::Head => paint(DIM, text),
+        LineKind::Same => format!("{}  {text}", paint(DIM, format!("{:>6}", number(line.new)))),
+        LineKind::Added => {
+            format!("{} {}", paint(DIM, format!("{:>6}", number(line.new))), paint(GREEN, format!("+{text}")))
+        }
+        LineKind::Removed => {
+            format!("{} {}", paint(DIM, format!("{:>6}", number(line.old))), paint(RED, format!("-{text}")))
+        }
+    })?)
 }
 
 fn describe(field: &FormField) -> String {
