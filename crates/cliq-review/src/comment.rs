@@ -160,7 +160,7 @@ pub enum Fate {
     Gone,
     /// The file is not there.
     FileGone,
-    /// It cannot be said.
+    /// Unknown state.
     Unknown {
         /// Reason.
         why: String,

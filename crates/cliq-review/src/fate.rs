@@ -13,7 +13,7 @@ const MAX_CHARS: usize = 200;
 /// The most lines elsewhere that are named.
 const MAX_ELSEWHERE: usize = 5;
 
-/// What is known of a file in the round of a comment.
+/// Knowledge of a file from the round of a comment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileBefore<'a> {
     /// The change that was shown with the comment.

@@ -134,7 +134,7 @@ fn changes_of_a_run_come_from_its_checkpoints() {
     assert_eq!(get("/checkpoints").expect(200).json()["checkpoints"].as_array().unwrap().len(), 6);
     assert!(get("/changes?of=none").expect(404).body.contains("no checkpoint of `none`"));
     let page = server.get(&format!("/runs/{id}/changes?of=first")).expect(200).body;
-    assert!(page.contains("<ins>+&lt;b&gt;</ins>"), "{page}");
+    assert!(page.contains("<td class=\"sign\">+</td><td>&lt;<span class=\"k\">b</span>&gt;</td>"), "{page}");
     let statuses: Vec<_> =
         server.run(&id)["phases"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
     assert_eq!(statuses, [json!("first"), json!("each"), json!("each.0"), json!("each.1")]);

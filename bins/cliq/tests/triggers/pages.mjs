@@ -19,7 +19,7 @@ await page.goto(link);
 await page.waitForURL(base + "/");
 console.log("triggers are listed with their state");
 await page.getByRole("link", { name: "Triggers" }).click();
-await page.getByRole("row", { name: /nightly.*valid.*@local\/quick.*-01-01/ }).waitFor();
+await page.getByRole("row", { name: /nightly.*valid.*@local\/quick.*Jan 1, 20\d\d, 2:30\s?AM Europe\/Berlin/ }).waitFor();
 await page.getByRole("row", { name: /unset.*error/ }).waitFor();
 console.log("the history says why, and changes by itself");
 await page.getByRole("link", { name: "issues" }).click();

@@ -24,7 +24,7 @@ pub(crate) struct CommentForm {
     pub(crate) action: String,
     /// Label of the button.
     pub(crate) button: &'static str,
-    /// What becomes of a comment.
+    /// Use of a comment, for the person.
     pub(crate) about: String,
     /// Phases that a message can be for. Empty if the comment goes to a review.
     pub(crate) phases: Vec<String>,

@@ -30,6 +30,20 @@ pub(super) enum Next {
 }
 
 impl Follower<'_> {
+    /// Whether the workspace is gone. One that is just being deleted loses its journal first: its end is waited for.
+    async fn is_workspace_gone(&self) -> bool {
+        let workspace = &self.run.workspace;
+        let is_going =
+            || workspace.exists() && !workspace.join(CliqDir::NAME).join(CliqDir::JOURNAL).exists();
+        for _ in 0..20 {
+            if !(self.run.life.began && is_going()) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        !workspace.exists()
+    }
+
     /// Decides how the run continues after its orchestrator ended without recording an end.
     pub(super) async fn recover(&mut self) -> Next {
         // Its journal is ahead of it until a run that is resumed records that.
@@ -52,7 +66,7 @@ impl Follower<'_> {
         } else {
             Death::NeverBegan
         };
-        let is_gone = !self.run.workspace.exists();
+        let is_gone = self.is_workspace_gone().await;
         if death == Death::Died && was_started_here && is_gone {
             // Nothing is left to resume.
             let reason = "its workspace was deleted while it worked".to_owned();
