@@ -12,6 +12,7 @@ mod audit;
 mod changes;
 mod chart;
 mod compare;
+mod delta;
 #[cfg(debug_assertions)]
 mod design;
 mod diff;

@@ -1,11 +1,13 @@
 //! Mission control, the first page: which runs need a person, which work, which are done today.
 
 mod act;
+mod boards;
 mod card;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use cliq_model::{RunFilter, RunState, RunTotals};
 use cliq_protocol::{RunId, Timestamp};
@@ -15,6 +17,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 pub(super) use act::{answer_form, run_forms};
+pub(super) use boards::{Boards, forget_after_changes};
 use card::{Card, Column, Work};
 
 use crate::elements::{count, empty};
@@ -58,15 +61,43 @@ pub(super) async fn page(
     State(core): State<Arc<Core>>,
     Query(filters): Query<Filters>,
     views: Views,
+    Extension(boards): Extension<Arc<Boards>>,
 ) -> Page {
-    let live = crate::live::address(&core);
-    let board = board(&core, &filters).await?;
-    let today = cost_of_today(&core).await?;
-    let instances = core.runs.instances().await?;
-    let is_filtered = !filters.team.is_empty() || !filters.project.is_empty();
-    let needs = board.needs.len();
+    let rendered = boards.rendered(&core, &filters).await?;
+    let needs = rendered.needs;
     let title = if needs > 0 { format!("({needs}) Mission control") } else { "Mission control".to_owned() };
     let content = html! {
+        (rendered.head)
+        (views.render(&address_of("/", &filters)))
+        (rendered.columns)
+    };
+    show(
+        &visitor,
+        &title,
+        "/",
+        &html! { div data-changes=(crate::live::since(rendered.changes)) data-needs=(needs) { (content) } },
+    )
+}
+
+/// Parts of the page that are the same for all visitors.
+struct Rendered {
+    /// Number of changes of runs before the page was made.
+    changes: u64,
+    /// Number of runs that need a person.
+    needs: usize,
+    /// Title and filters.
+    head: Markup,
+    /// Sentence about today, and the columns.
+    columns: Markup,
+}
+
+async fn render(core: &Arc<Core>, filters: &Filters) -> Result<Rendered, Problem> {
+    let changes = *core.supervisor.hub().changes().borrow();
+    let board = board(core, filters).await?;
+    let today = cost_of_today(core).await?;
+    let instances = core.runs.instances().await?;
+    let is_filtered = !filters.team.is_empty() || !filters.project.is_empty();
+    let head = html! {
         div.headline {
             h1 { "Mission control" }
             form.bar method="get" action="/" aria-label="Filter" {
@@ -84,11 +115,12 @@ pub(super) async fn page(
                 }
                 button type="submit" { "Show" }
                 @if is_filtered { a.button.ghost href="/" { "Clear" } }
-                a.button href=(table_link(&filters)) { "As a table" }
+                a.button href=(table_link(filters)) { "As a table" }
                 button #notify type="button" hidden { "Notify me" }
             }
         }
-        (views.render(&address_of("/", &filters)))
+    };
+    let columns = html! {
         p.facts #today data-live {
             (today_line(&board, today))
             @if board.has_more { span { "more than " (ACTIVE) " runs are at work: " a href="/runs" { "all runs" } } }
@@ -99,7 +131,7 @@ pub(super) async fn page(
             (column(Column::Done, &board.done, "Nothing ended today.", DONE))
         }
     };
-    show(&visitor, &title, "/", &html! { div data-changes=(live) data-needs=(needs) { (content) } })
+    Ok(Rendered { changes, needs: board.needs.len(), head, columns })
 }
 
 fn table_link(filters: &Filters) -> String {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use cliq_web::{Core, Problem};
 
+use crate::delta::{SentPages, differences};
+use crate::mission::{Boards, forget_after_changes};
 use crate::page::{PageError, with_navigation};
 use crate::visitor::Visitor;
 use crate::{
@@ -16,6 +18,7 @@ use crate::{
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
 pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
+    let boards = Arc::<Boards>::default();
     let router = Router::new();
     #[cfg(debug_assertions)]
     let router = router.route("/design", get(crate::design::page));
@@ -70,6 +73,10 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(assets::asset))
         .layer(axum::middleware::from_fn(with_navigation))
+        .layer(axum::middleware::from_fn_with_state(Arc::<SentPages>::default(), differences))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&boards), forget_after_changes))
+        .layer(Extension(boards))
+        .layer(Extension(Arc::<live::OpenPages>::default()))
         .with_state(core)
 }
 

@@ -141,6 +141,12 @@ impl Hub {
         self.speakers.0.subscribe()
     }
 
+    /// Returns the number of subscribers to words: pages that are open.
+    #[must_use]
+    pub fn listeners(&self) -> usize {
+        self.speakers.0.receiver_count()
+    }
+
     /// Drops the words of a run that works no longer here.
     pub(crate) fn silence(&self, id: &RunId) {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).remove(id);

@@ -5,14 +5,23 @@
 const status = document.getElementById("connection");
 let busy = false, again = false, timer = 0, last = -Infinity, pause = 0;
 
+// The page as it was fetched last, and its name: the server sends the difference to it, as ranges of it and new texts.
+let text = "", tag = "-";
+async function take(response) {
+  const isDifference = response.headers.get("content-type")?.startsWith("application/json");
+  const parts = isDifference ? await response.json() : [await response.text()];
+  text = parts.map((part) => typeof part === "string" ? part : text.slice(part[0], part[0] + part[1])).join("");
+  tag = response.headers.get("cliq-page") ?? "-";
+}
+
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
   last = performance.now();
   try {
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    const response = await fetch(location.href, { headers: { accept: "text/html", "cliq-page": tag } });
     if (response.redirected && new URL(response.url).pathname === "/signin") { location.reload(); return; }
-    if (response.ok) { const fresh = new DOMParser().parseFromString(await response.text(), "text/html"); moments(fresh); show(fresh); }
+    if (response.ok) { await take(response); const fresh = new DOMParser().parseFromString(text, "text/html"); moments(fresh); show(fresh); }
   } catch { /* The stream reports connection problems. */ }
   busy = false;
   pause = Math.max(80, 4 * (performance.now() - last));
@@ -36,6 +45,8 @@ function moments(part) {
 }
 moments(document);
 
+// Words that came while a page was made and fetched are newer than those in it.
+const spoken = new Map();
 function show(fresh) {
   for (const part of document.querySelectorAll("[data-mirror]")) {
     const next = fresh.getElementById(part.id);
@@ -43,6 +54,7 @@ function show(fresh) {
   }
   replace(fresh);
   document.querySelectorAll("[data-list]").forEach((list) => reconcile(list, fresh.getElementById(list.id)));
+  for (const [of, { text, at }] of spoken) if (performance.now() - at < 3000) say(of, text); else spoken.delete(of);
   const needs = fresh.querySelector("[data-needs]");
   if (needs) attention(Number(needs.dataset.needs));
 }
@@ -235,7 +247,13 @@ if (changes) {
 // The words of an agent go to their place, without a request.
 function speak(event) {
   const { of, text } = JSON.parse(event.data);
-  document.querySelectorAll(`[data-words="${CSS.escape(of)}"]`).forEach((place) => { if (text) place.textContent = place.closest("svg") ? [...text].slice(0, 28).join("") : text; });
+  if (text) { spoken.set(of, { text, at: performance.now() }); say(of, text); } else spoken.delete(of);
+}
+function say(of, text) {
+  document.querySelectorAll(`[data-words="${CSS.escape(of)}"]`).forEach((place) => {
+    const shown = place.closest("svg") ? [...text].slice(0, 28).join("") : text;
+    if (place.textContent !== shown) place.textContent = shown;
+  });
 }
 
 // Ctrl-K: a way to every page, and to runs by their words. `/` goes to the search.
