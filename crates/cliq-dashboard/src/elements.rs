@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cliq_model::{Caveat, RunState, RunTotals};
+use cliq_model::{Caveat, RunChanges, RunState, RunTotals};
 use cliq_project::internals::duration;
 use cliq_protocol::Timestamp;
 use maud::{Markup, html};
@@ -89,10 +89,19 @@ pub(super) fn ago(at: Timestamp) -> Markup {
     html! { time datetime=(at) title=(at) { (text) } }
 }
 
-/// A time up to now, as an open page goes on to count it.
+/// A time up to now, which an open page goes on to count by seconds. From a minute on it has no seconds itself, so that a page that is
+/// made again is the same.
 pub(super) fn since(at: Timestamp) -> Markup {
-    let millis = cliq_fs::now().unix_millis() - at.unix_millis();
-    html! { time datetime=(at) title=(at) data-since=(at) { (duration(millis)) } }
+    let minutes = cliq_fs::now().since(at).as_secs() / 60;
+    html! {
+        time datetime=(at) title=(at) data-since=(at) {
+            @match minutes {
+                0 => (duration(cliq_fs::now().unix_millis() - at.unix_millis())),
+                1..60 => { (minutes) "m" },
+                _ => { (minutes / 60) "h " (format!("{:02}", minutes % 60)) "m" },
+            }
+        }
+    }
 }
 
 /// A time of another program. A text that is no time is shown as it is.
@@ -127,6 +136,15 @@ pub(super) fn usage(totals: &RunTotals) -> String {
     match totals.cost_usd {
         Some(cost) => format!("{tokens}, ${cost:.4}"),
         None => format!("{tokens}, cost unknown"),
+    }
+}
+
+/// Numbers of changed lines, with the number of files in words.
+pub(super) fn changed(changes: &RunChanges) -> Markup {
+    let noun = if changes.files == 1 { "file" } else { "files" };
+    html! {
+        span.plus { "+" (count(changes.lines_added)) } " " span.minus { "−" (count(changes.lines_removed)) }
+        " in " (count(changes.files)) " " (noun)
     }
 }
 

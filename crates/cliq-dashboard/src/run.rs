@@ -282,6 +282,7 @@ fn row(phase: &Value, words: &Words, base: &str, depth: usize) -> Markup {
         tr id=[(depth == 0).then(|| format!("phase-{}", text("name")))] {
             td class=(format!("depth-{}", depth.min(4))) {
                 @if depth == 0 { a href=(format!("{base}?phase={}#panel", text("name"))) { (text("name")) } } @else { (text("name")) }
+                @if !text("title").is_empty() { " " span.quiet { (shown(text("title").as_bytes())) } }
             }
             td { (phase_state(phase)) }
             td { (text("type")) @if phase["support"] == true { " (support)" } }

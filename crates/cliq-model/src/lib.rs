@@ -41,7 +41,7 @@ pub use lifecycle::{
 pub use page::{RunCursor, RunFilter};
 pub use parking::{Cause, park, wake};
 pub use queue::{Queue, Turns};
-pub use run::{Instance, Run, RunOrigin, RunRequest, RunTotals, RunTrigger};
+pub use run::{Instance, Run, RunChanges, RunOrigin, RunRequest, RunTotals, RunTrigger};
 pub use sign_in::{Person, SignInAttempt};
 pub use spec::RunSpec;
 #[cfg(feature = "test-util")]

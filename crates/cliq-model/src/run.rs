@@ -1,7 +1,7 @@
 //! A run as a row of the store, and what a caller asks for.
 
 use camino::Utf8PathBuf;
-use cliq_protocol::{RunId, SteeringMessage, TeamName, Timestamp};
+use cliq_protocol::{ChangedLines, RunId, SteeringMessage, TeamName, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -111,6 +111,24 @@ pub struct RunTotals {
     pub cost_usd: Option<f64>,
 }
 
+/// Changes of a run to its workspace, between its first and its last checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct RunChanges {
+    /// Number of files.
+    pub files: u64,
+    /// Number of lines that were added.
+    pub lines_added: u64,
+    /// Number of lines that were removed.
+    pub lines_removed: u64,
+}
+
+impl From<ChangedLines> for RunChanges {
+    fn from(changed: ChangedLines) -> Self {
+        let ChangedLines { files, lines_added, lines_removed } = changed;
+        Self { files, lines_added, lines_removed }
+    }
+}
+
 /// A run as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -144,6 +162,8 @@ pub struct Run {
     pub ended_at: Option<Timestamp>,
     /// Usage of language models.
     pub totals: RunTotals,
+    /// Changes to its workspace; `None` if they are not known.
+    pub changed: Option<RunChanges>,
     /// The phases as of the last event: the document of `cliq status --json`. Kept when its workspace is gone.
     pub view: serde_json::Value,
     /// Number of journal records in the event log.
@@ -201,6 +221,7 @@ impl Run {
             replica: None,
             wake_at: None,
             woken_at: None,
+            changed: None,
             caveats: Vec::new(),
         }
     }

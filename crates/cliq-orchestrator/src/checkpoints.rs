@@ -1,6 +1,6 @@
 //! Checkpoints of the workspace around activations (docs/checkpoints.md). How they are stored is not known here.
 
-use cliq_protocol::{PhaseKind, PhaseName, RunId};
+use cliq_protocol::{ChangedLines, PhaseKind, PhaseName, RunId};
 
 /// Activation around which a checkpoint is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,15 @@ pub trait Checkpoints: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Returns the reason for people. The run goes on without the checkpoint.
     fn take(&self, of: &CheckpointOf) -> Result<(), String>;
+
+    /// Returns the size of all changes of the run up to its last checkpoint. `None` if that is not known. Blocks.
+    ///
+    /// # Errors
+    /// Returns the reason for people. The run goes on without it.
+    fn changed_so_far(&self, run_id: &RunId) -> Result<Option<ChangedLines>, String> {
+        let _ = run_id;
+        Ok(None)
+    }
 
     /// Returns the paths that an activation changed, sorted. `None` if there are no checkpoints around it. Blocks.
     ///

@@ -24,14 +24,14 @@ mod values;
 mod worktrees;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cliq_fs::{
     AppendedFile, FsError, PipelineStatus, ProjectLock, clear_signals, clear_status, clear_temporaries,
     create_channel, read_status, write_status,
 };
-use cliq_protocol::{PhaseName, RunId, Usage};
+use cliq_protocol::{ChangedLines, PhaseName, RunId, Usage};
 use cliq_workflow::PhaseId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -174,6 +174,7 @@ impl Driver {
             no_more_deliveries: CancellationToken::new(),
             wakers,
             lacks_checkpoints: Default::default(),
+            changed: Mutex::new(matches!(opening, StartMode::Start).then(ChangedLines::default)),
             items: Default::default(),
         });
         for (id, _) in pipeline.workflow().phases() {

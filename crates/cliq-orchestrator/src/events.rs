@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, Object, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Usage, Verdict,
-    WaitingReview, WireTime,
+    ChangedLines, CommandResult, Limited, Object, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Usage,
+    Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -421,6 +421,13 @@ pub enum RunEvent {
     Draining {
         /// The phases.
         running: Vec<PhaseName>,
+    },
+    /// Changes of the run to the workspace so far, after an activation (docs/checkpoints.md). Missing if they are the same as before.
+    WorkspaceChanged {
+        /// The phase whose activation ended.
+        phase: PhaseName,
+        /// All changes of the run.
+        changed: ChangedLines,
     },
     /// Something is odd, and the run goes on.
     Warning {

@@ -122,6 +122,7 @@ fn add_details(ended: &mut BTreeMap<PhaseName, KeptPhase>, event: &RunEvent) {
         | RunEvent::PhaseReset { .. }
         | RunEvent::PhaseStopped { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. }

@@ -1,21 +1,25 @@
 //! A run as people look at it: folded from its events, live or from the journal.
 
+mod item_title;
 mod phase;
 
 use std::collections::HashMap;
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    CommandResult, Limited, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Verdict, WaitingReview, WireTime,
+    ChangedLines, CommandResult, Limited, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Verdict,
+    WaitingReview, WireTime,
 };
 use cliq_workflow::ValidatedWorkflow;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::events::{KeptPhase, KeptStatus, Record, RunEvent};
 use crate::journal::Journal;
 use crate::phase_status::PhaseStatus;
 use crate::steering::{Delivery, SteeringLedger};
 use crate::usage::UsageSummary;
+use item_title::item_title;
 
 /// A phase of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +27,9 @@ use crate::usage::UsageSummary;
 pub struct PhaseView {
     /// Name of the phase.
     pub name: PhaseName,
+    /// Title of an item: its text, or its `title`, `name`, `path`, `file` or `id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// Type of the phase.
     #[serde(rename = "type")]
     pub kind: PhaseKind,
@@ -112,6 +119,9 @@ pub struct RunView {
     pub started_ms: Option<i64>,
     /// Time of the end.
     pub ended_ms: Option<i64>,
+    /// Changes to the workspace so far; `None` if there are no checkpoints, or no activation has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<ChangedLines>,
     /// Phases in the order of the file.
     pub phases: Vec<PhaseView>,
     /// Steering messages (docs/steering.md).
@@ -148,6 +158,7 @@ impl RunView {
             waiting: None,
             started_ms: None,
             ended_ms: None,
+            changed: None,
             phases: Vec::new(),
             steering: SteeringLedger::default(),
             places: HashMap::new(),
@@ -224,7 +235,8 @@ impl RunView {
     }
 
     /// Adds rows for the items of a phase after its own.
-    fn add_items(&mut self, phase: &PhaseName, items: u32, skipped: &[u32]) {
+    fn add_items(&mut self, phase: &PhaseName, values: &[Value], skipped: &[u32]) {
+        let items = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let Some(&place) = self.places.get(phase) else { return };
         let (kind, support) = (self.phases[place].kind, self.phases[place].support);
         let known =
@@ -242,6 +254,7 @@ impl RunView {
             let runs = item < items && !skipped.contains(&item);
             row.status = if runs { PhaseStatus::Pending } else { PhaseStatus::Skipped };
             row.kept_from = None;
+            row.title = usize::try_from(item).ok().and_then(|item| item_title(values.get(item)?));
         }
     }
 
@@ -253,7 +266,7 @@ impl RunView {
 
     fn keep(&mut self, kept: &KeptPhase) {
         self.add_phase(&kept.phase, kept.kind);
-        self.add_items(&kept.phase, u32::try_from(kept.items.len()).unwrap_or(u32::MAX), &kept.skipped);
+        self.add_items(&kept.phase, &kept.items, &kept.skipped);
         let status = match kept.status {
             KeptStatus::Completed => PhaseStatus::Completed,
             KeptStatus::Skipped => PhaseStatus::Skipped,
@@ -353,6 +366,7 @@ impl RunView {
             RunEvent::SteeringDelivered { id, phase, activation } => {
                 self.steering.deliver(Delivery { id, phase, activation: *activation }, &record.ts);
             }
+            RunEvent::WorkspaceChanged { changed, .. } => self.changed = Some(*changed),
             event => {
                 let Some(name) = event.phase() else { return };
                 if let RunEvent::PhaseStarted { kind, .. }
@@ -362,7 +376,7 @@ impl RunView {
                     self.add_phase(name, *kind);
                 }
                 if let RunEvent::PhaseDecided { items, skipped, .. } = event {
-                    self.add_items(name, u32::try_from(items.len()).unwrap_or(u32::MAX), skipped);
+                    self.add_items(name, items, skipped);
                 }
                 if let Some(phase) = self.places.get(name).and_then(|&place| self.phases.get_mut(place)) {
                     phase.apply(event, &now);

@@ -8,7 +8,8 @@ use cliq_orchestrator::{
     DecisionKind, PipelineStatus, Record, RecordedBudgets, RunEvent, RunView, SkipReason, ValidatedWorkflow,
 };
 use cliq_protocol::{
-    Budget, CommandResult, Form, Limited, PhaseName, RunId, Timestamp, Usage, WaitingReview, WireTime,
+    Budget, ChangedLines, CommandResult, Form, Limited, PhaseName, RunId, Timestamp, Usage, WaitingReview,
+    WireTime,
 };
 use cliq_workflow::{FailureCause, NoFiles, check};
 use serde_json::json;
@@ -214,6 +215,10 @@ fn events_are_pinned() {
         RunEvent::PhaseReset { phase: name("dev") },
         RunEvent::PhaseStopped { phase: name("dev") },
         RunEvent::Draining { running: vec![name("dev")] },
+        RunEvent::WorkspaceChanged {
+            phase: name("dev"),
+            changed: ChangedLines { files: 1, lines_added: 120, lines_removed: 4 },
+        },
         RunEvent::Warning { phase: None, message: "odd".into() },
         RunEvent::CancelRequested { by: "cliq cancel".into() },
         RunEvent::OrchestratorFailed { reason: "no disk".into() },

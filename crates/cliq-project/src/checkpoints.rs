@@ -1,13 +1,17 @@
 //! Checkpoints of a project's workspace (docs/checkpoints.md).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use cliq_git::checkpoints::{Change, Checkpoint, CheckpointError, Label, Limits, Moment, Restored, Store};
+use cliq_git::checkpoints::{
+    Change, Checkpoint, CheckpointError, DifferenceForm, Label, Limits, Moment, Restored, Store,
+};
 use cliq_orchestrator::internals::repositories;
 use cliq_orchestrator::{CheckpointOf, Checkpoints, Journal};
-use cliq_protocol::{RunId, Timestamp};
+use cliq_protocol::{ChangedLines, RunId, Timestamp};
+use cliq_review::numstat;
 use cliq_settings::{CheckpointSettings, Settings};
 
 use crate::{Project, ProjectError};
@@ -31,6 +35,26 @@ impl Checkpoints for ProjectCheckpoints {
         let pruned =
             if self.has_begun.swap(true, Ordering::Relaxed) { Ok(()) } else { prune_if_due(&self.store) };
         taken.map(drop).and(pruned).map_err(|error| error.to_string())
+    }
+
+    fn changed_so_far(&self, run_id: &RunId) -> Result<Option<ChangedLines>, String> {
+        let text = |error: CheckpointError| error.to_string();
+        let all = self.store.list().map_err(text)?;
+        let mut of_run = all.iter().filter(|checkpoint| *run_id == checkpoint.label.run.as_str());
+        let Some(from) = of_run.next() else { return Ok(None) };
+        let to = of_run.next_back().unwrap_or(from);
+        let repositories: BTreeSet<&str> =
+            from.units.iter().chain(&to.units).map(|unit| unit.path.as_str()).collect();
+        let mut changed = ChangedLines::default();
+        for repository in repositories {
+            let counts = self.store.differences(from, to, repository, &[], DifferenceForm::Counts);
+            for file in numstat(&String::from_utf8_lossy(&counts.map_err(text)?)) {
+                changed.files += 1;
+                changed.lines_added += file.added;
+                changed.lines_removed += file.removed;
+            }
+        }
+        Ok(Some(changed))
     }
 
     fn changed(&self, of: &CheckpointOf) -> Result<Option<Vec<String>>, String> {

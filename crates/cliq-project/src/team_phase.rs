@@ -197,6 +197,7 @@ impl InnerReviews {
             | RunEvent::PhaseReset { .. }
             | RunEvent::PhaseStopped { .. }
             | RunEvent::Draining { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }

@@ -255,6 +255,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         | RunEvent::RunInterrupted => (Significance::Bad, record.event.describe()),
         RunEvent::Verdict { .. }
         | RunEvent::VerdictRejected { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::Draining { .. }

@@ -12,6 +12,7 @@
 //! Start with [`Envelope::decode`], [`ChannelMessage::decode`], [`StreamDecoder`] and [`AgentMessage::decode`].
 
 mod address;
+mod changed;
 mod channel;
 mod check;
 mod conversation;
@@ -47,6 +48,7 @@ mod verdict;
 mod violations;
 
 pub use address::without_credentials;
+pub use changed::ChangedLines;
 pub use channel::{ChannelBody, ChannelMessage, DispatchType, NotifyRequest};
 pub use check::{CommandEnd, CommandResult, HistoryEntry};
 pub use conversation::{

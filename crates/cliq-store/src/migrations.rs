@@ -5,10 +5,10 @@ use crate::error::DatabaseError;
 use crate::statement::arguments;
 
 /// The format that this version makes and knows.
-pub const FORMAT: i64 = 11;
+pub const FORMAT: i64 = 12;
 
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
-const SCRIPTS: [(&str, &str); 11] = [
+const SCRIPTS: [(&str, &str); 12] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),
     (include_str!("schema/2.sqlite.sql"), include_str!("schema/2.postgres.sql")),
     (include_str!("schema/3.sqlite.sql"), include_str!("schema/3.postgres.sql")),
@@ -20,6 +20,7 @@ const SCRIPTS: [(&str, &str); 11] = [
     (include_str!("schema/9.sqlite.sql"), include_str!("schema/9.postgres.sql")),
     (include_str!("schema/10.sqlite.sql"), include_str!("schema/10.postgres.sql")),
     (include_str!("schema/11.sqlite.sql"), include_str!("schema/11.postgres.sql")),
+    (include_str!("schema/12.sqlite.sql"), include_str!("schema/12.postgres.sql")),
 ];
 
 /// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
@@ -65,13 +66,13 @@ async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
 }
 
 async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
-    const { assert!(FORMAT == 11, "the numbers in the statements below are FORMAT") };
+    const { assert!(FORMAT == 12, "the numbers in the statements below are FORMAT") };
     if transaction.is_postgres() {
         let sql =
-            "INSERT INTO cliq_format (format) VALUES (11) ON CONFLICT (only_row) DO UPDATE SET format = 11";
+            "INSERT INTO cliq_format (format) VALUES (12) ON CONFLICT (only_row) DO UPDATE SET format = 12";
         transaction.run(sql, arguments![]).await.map(drop)
     } else {
-        transaction.script("PRAGMA user_version = 11").await
+        transaction.script("PRAGMA user_version = 12").await
     }
 }
 

@@ -3,8 +3,8 @@
 use cliq_gateway::{PlanEvent, PlanRow, Signal, SignalStatus};
 use cliq_model::{
     AuditAction, AuditEntry, Caveat, EndedRun, Firing, FiringState, Instance, Lifecycle, PushRow, PushState,
-    Run, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow, Token,
-    TokenKind, TriggerRow,
+    Run, RunChanges, RunOrigin, RunOutcome, RunState, RunTotals, Scope, SignInAttempt, SourceKind, TaskRow,
+    Token, TokenKind, TriggerRow,
 };
 use cliq_protocol::RunId;
 
@@ -90,6 +90,7 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         started_at: row.optional_time("started_at")?,
         ended_at: row.optional_time("ended_at")?,
         totals: totals(row)?,
+        changed: changed(row)?,
         view: row.json("view")?,
         journal_lines: row.count("journal_lines")?,
         last_event: row.integer("last_event")?,
@@ -102,6 +103,17 @@ pub(crate) fn run(row: &Row) -> Result<Run, DatabaseError> {
         phases_all: row.count("phases_all")?,
         caveats: caveats(row)?,
     })
+}
+
+fn changed(row: Cells<'_>) -> Result<Option<RunChanges>, DatabaseError> {
+    if row.optional_integer("changed_files")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(RunChanges {
+        files: row.count("changed_files")?,
+        lines_added: row.count("lines_added")?,
+        lines_removed: row.count("lines_removed")?,
+    }))
 }
 
 fn caveats(row: Cells<'_>) -> Result<Vec<Caveat>, DatabaseError> {

@@ -25,7 +25,7 @@ macro_rules! without_view {
         concat!(
             "SELECT runs.id, instance, runs.team, origin, caller, request, workspace, state, cancel_requested, began, resume, recoveries, ",
             "runs.reason, phase, queued_at, started_at, ended_at, tokens_in, tokens_out, cost_usd, 'null' AS view, journal_lines, ",
-            "last_event, version, replica, parked, wake_at, woken_at, runs.title, phases_done, phases_all, former, caveats FROM ",
+            "last_event, version, replica, parked, wake_at, woken_at, runs.title, phases_done, phases_all, former, caveats, changed_files, lines_added, lines_removed FROM ",
             $rest
         )
     };

@@ -27,7 +27,7 @@ macro_rules! listed {
         concat!(
             "SELECT t.owner, t.context_id, t.message_id, t.messages, t.updated_at, r.id, r.instance, r.team, r.origin, r.caller, ",
             "r.request, r.workspace, r.state, r.cancel_requested, r.began, r.resume, r.recoveries, r.reason, r.phase, r.queued_at, ",
-            "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, r.replica, r.title, r.phases_done, r.phases_all, r.former, r.caveats, ",
+            "r.started_at, r.ended_at, r.tokens_in, r.tokens_out, r.cost_usd, 'null' AS view, r.journal_lines, r.last_event, r.replica, r.title, r.phases_done, r.phases_all, r.former, r.caveats, r.changed_files, r.lines_added, r.lines_removed, ",
             "r.version, r.parked, r.wake_at, r.woken_at FROM a2a_tasks t JOIN runs r ON r.id = t.id ",
             $rest
         )

@@ -57,6 +57,7 @@ pub(crate) fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
         | RunEvent::VerdictRejected { .. }
         | RunEvent::PhaseReset { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. }
@@ -160,6 +161,7 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<Lifec
         | RunEvent::PhaseReset { .. }
         | RunEvent::PhaseStopped { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. } => return Vec::new(),
@@ -173,10 +175,11 @@ pub(crate) fn totals(view: &RunView) -> RunTotals {
     RunTotals { tokens_in: usage.tokens_in, tokens_out: usage.tokens_out, cost_usd: usage.cost_usd }
 }
 
-/// Records how many phases of a run are done.
-pub(crate) fn count_phases(run: &mut Run, view: &RunView) {
+/// Records how many phases of a run are done, and the size of its changes.
+pub(crate) fn record_progress(run: &mut Run, view: &RunView) {
     run.phases_all = view.phase_count.map_or(0, u64::from);
     run.phases_done = u64::from(view.done_count());
+    run.changed = view.changed.map(Into::into);
 }
 
 /// Returns the document of `cliq status --json`. Runs of team phases are included if the workspace still has them.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cliq_model::{Caveat, Run, RunFilter, RunOrigin, RunState, RunTotals};
+use cliq_model::{Caveat, Run, RunChanges, RunFilter, RunOrigin, RunState, RunTotals};
 use cliq_orchestrator::{Record, RunView};
 use cliq_protocol::{RunId, TeamName, Timestamp};
 use cliq_supervisor::internals::status_document;
@@ -56,6 +56,8 @@ pub struct RunSummary {
     pub ended_at: Option<Timestamp>,
     /// Usage of language models.
     pub usage: RunTotals,
+    /// Changes to the workspace so far; `null` if there are no checkpoints, or no activation has ended.
+    pub changed: Option<RunChanges>,
     /// Time at which a waiting run continues by itself, UTC: a reminder or a deadline of a review.
     #[schema(value_type = Option<String>)]
     pub wake_at: Option<Timestamp>,
@@ -116,6 +118,7 @@ impl RunSummary {
             started_at: run.started_at,
             ended_at: run.ended_at.filter(|_| !is_resumed),
             usage: run.totals,
+            changed: run.changed,
             wake_at: run.wake_at,
             last_event: run.last_event,
             caveats: if is_resumed { Vec::new() } else { run.caveats.clone() },

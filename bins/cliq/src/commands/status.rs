@@ -103,6 +103,9 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let _ = writeln!(out, "{}", ui::paint(ui::BOLD, "steering:"));
         out.push_str(&summary::steering(view, |_| true));
     }
+    if let Some(changed) = view.changed {
+        let _ = writeln!(out, "changed: {changed}");
+    }
     if let Some(usage) = view.usage() {
         let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
     }

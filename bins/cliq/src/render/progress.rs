@@ -130,6 +130,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
     let marked = |style, mark: &str| format!("{} {}", paint(style, mark), record.event.describe());
     Some(match &record.event {
         RunEvent::AgentCompleted { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
         | RunEvent::ReviewIdle { .. }

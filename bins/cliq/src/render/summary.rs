@@ -18,6 +18,8 @@ use crate::render::usage;
 use crate::reviews;
 use crate::ui::{self, BOLD, DIM, GREEN, RED, YELLOW, paint};
 
+/// Maximum length of the title of an item in characters.
+const TITLE: usize = 40;
 /// Maximum number of output lines quoted in a message.
 const QUOTED_LINES: usize = 12;
 
@@ -37,7 +39,12 @@ pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String
         let idle = phase.iterations == 0;
         // Items stand below their phase.
         let depth = depth + usize::from(phase.name.item().is_some());
-        let name = if phase.support { format!("{} (support)", phase.name) } else { phase.name.to_string() };
+        let title = phase.title.as_deref().map(|title| format!("  {}", short(title))).unwrap_or_default();
+        let name = if phase.support {
+            format!("{} (support)", phase.name)
+        } else {
+            format!("{}{title}", phase.name)
+        };
         let mut cells = vec![
             phase.status.mark().to_owned(),
             if depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
@@ -75,6 +82,15 @@ pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String
         out.push('\n');
     }
     out
+}
+
+/// Title of an item as the table has space for it.
+fn short(title: &str) -> String {
+    let shown = ui::plain(title);
+    if shown.chars().count() <= TITLE {
+        return shown;
+    }
+    shown.chars().take(TITLE - 1).chain(['…']).collect()
 }
 
 /// Returns whether a phase has a caveat, also if it completed.

@@ -46,6 +46,38 @@ fn diffs_of_a_run_a_phase_an_item_and_an_activation() {
 }
 
 #[test]
+fn the_size_of_the_changes_is_recorded() {
+    let env = project();
+    env.write("image.bin", "\0\0");
+    env.cliq(["run", "--headless"]).expect(0);
+    // a.txt has two lines, each item a file of one line; b.txt came and went.
+    let changed = serde_json::json!({"files": 3, "lines_added": 4, "lines_removed": 0});
+    let status = env.cliq(["status", "--json"]).expect(0).json();
+    assert_eq!(status["changed"], changed);
+    env.cliq(["status"]).expect(0).says("changed: 3 files, +4 -0");
+    let titles: Vec<_> =
+        status["phases"].as_array().expect("phases").iter().map(|p| p["title"].as_str()).collect();
+    assert_eq!(titles, [None, None, None, Some("1"), Some("2")]);
+    let recorded = |event: &Value| (event["event"] == "workspace_changed").then(|| event["changed"].clone());
+    let journal = env.read(".cliq/journal.jsonl");
+    let events = journal.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let sizes: Vec<Value> = events.filter_map(|event| recorded(&event)).collect();
+    assert_eq!(sizes.last(), Some(&changed));
+    assert_eq!(sizes.len(), 4, "each activation changed something: {sizes:?}");
+
+    // A run that changes nothing has none.
+    let nothing = Env::new(
+        "workflow:\n  phases:\n    - {name: one, type: exec, commands: [{name: c, run: 'true'}]}\n",
+        &[],
+    );
+    assert!(
+        Command::new("git").args(["init", "-q"]).current_dir(nothing.work()).status().expect("git").success()
+    );
+    nothing.cliq(["run", "--headless"]).expect(0);
+    assert!(!nothing.read(".cliq/journal.jsonl").contains("workspace_changed"));
+}
+
+#[test]
 fn restoring_goes_back_to_before_a_phase_and_can_be_undone() {
     let env = project();
     env.cliq(["run", "--headless"]).expect(0);

@@ -131,6 +131,11 @@ fn changes_of_a_run_come_from_its_checkpoints() {
     let item = get("/changes?of=each.1&patch=true").expect(200).json();
     assert_eq!(item["activations"][0]["changes"], json!([{"path": "list.txt", "kind": "modified"}]));
     assert!(item["activations"][0]["patch"].as_str().unwrap().ends_with("+2\n"));
+    let changed = json!({"files": 2, "lines_added": 3, "lines_removed": 0});
+    assert_eq!(server.run(&id)["changed"], changed);
+    assert_eq!(server.get("/api/v1/runs").expect(200).json()["runs"][0]["changed"], changed);
+    let card = server.get("/").expect(200).body;
+    assert!(card.contains("+3</span> <span class=\"minus\">−0</span> in 2 files"), "{card}");
     assert_eq!(get("/checkpoints").expect(200).json()["checkpoints"].as_array().unwrap().len(), 6);
     assert!(get("/changes?of=none").expect(404).body.contains("no checkpoint of `none`"));
     let page = server.get(&format!("/runs/{id}/changes?of=first")).expect(200).body;
@@ -139,6 +144,47 @@ fn changes_of_a_run_come_from_its_checkpoints() {
         server.run(&id)["phases"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
     assert_eq!(statuses, [json!("first"), json!("each"), json!("each.0"), json!("each.1")]);
     assert!(get("/graph.svg").expect(200).body.contains("2/2 items"));
+}
+
+/// Does what the script of a page does.
+fn put_together(page: &str, difference: &serde_json::Value) -> String {
+    let page: Vec<u16> = page.encode_utf16().collect();
+    let part = |part: &serde_json::Value| match part.as_str() {
+        Some(text) => text.to_owned(),
+        None => {
+            let number = |n: usize| usize::try_from(part[n].as_u64().unwrap()).unwrap();
+            String::from_utf16(&page[number(0)..number(0) + number(1)]).unwrap()
+        }
+    };
+    difference.as_array().unwrap().iter().map(part).collect()
+}
+
+#[test]
+fn an_open_page_gets_the_difference_to_what_it_has() {
+    let machine = Machine::new();
+    machine.chain("steps", &["true", "until test -e go; do sleep 0.05; done", "true"]);
+    let server = machine.serve();
+    let id = server.start_run(&json!({"team": "@local/steps", "title": "Ölstand \u{1f980}"}));
+    let workspace = machine.home.join("workspaces").join(&id);
+    wait_for("the second phase runs", || (server.run(&id)["phases"][1]["status"] == "running").then_some(()));
+    for path in [format!("/runs/{id}"), "/".to_owned()] {
+        let token = format!("Bearer {}", server.token);
+        let get = |tag: &str| {
+            server.send("GET", &path, &[("authorization", &token), ("cliq-page", tag)], None).expect(200)
+        };
+        assert_eq!(server.get(&path).header("cliq-page"), "", "a page that is opened is not kept");
+        let whole = get("-");
+        assert!(whole.header("content-type").starts_with("text/html"));
+        let _ = fs::write(workspace.join("go"), "");
+        server.ended(&id);
+        let next = get(whole.header("cliq-page"));
+        assert_eq!(next.header("content-type"), "application/json", "{}", next.body);
+        assert!(next.body.len() < whole.body.len() / 2);
+        let text = put_together(&whole.body, &next.json());
+        assert!(text.contains("completed") && text.ends_with("</html>"), "{text}");
+        let unknown = get("0123456789abcdef");
+        assert!(unknown.header("content-type").starts_with("text/html"));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use cliq_web::{Core, RunSummary};
 use maud::{Markup, html};
 
 use super::link;
-use crate::elements::{ago, count, folded, progress, since, state};
+use crate::elements::{ago, changed, count, folded, progress, since, state};
 use crate::text::shown;
 
 /// Time without a word after which a phase is called quiet.
@@ -139,7 +139,9 @@ impl Card {
                     @if run.usage.tokens() > 0 {
                         span { @match run.usage.cost_usd { Some(cost) => { "$" (format!("{cost:.2}")) }, None => { (count(run.usage.tokens())) " tokens" } } }
                     }
-                    a href=(format!("{}/changes", link(run))) { "Changes" }
+                    a href=(format!("{}/changes", link(run))) {
+                        @match &run.changed { Some(changes) => (changed(changes)), None => "Changes" }
+                    }
                 }
                 @if column != Column::Done && !run.state.is_final() { (self.forms()) }
             }

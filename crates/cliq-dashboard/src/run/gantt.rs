@@ -137,6 +137,7 @@ impl Chart {
             | RunEvent::RetryDue { .. }
             | RunEvent::VerdictRejected { .. }
             | RunEvent::Draining { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. } => {}

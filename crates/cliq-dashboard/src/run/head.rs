@@ -7,7 +7,7 @@ use cliq_web::{RunDocument, RunSummary, TrialDocument};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::elements::{ago, badge, estimated, folded, is_estimated, progress, state, took, usage};
+use crate::elements::{ago, badge, changed, estimated, folded, is_estimated, progress, state, took, usage};
 use crate::runs::short;
 use crate::text::shown;
 
@@ -78,6 +78,7 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
             span { "asked for " (ago(summary.queued_at)) " by " (summary.caller) }
             span { "took " (took(summary.started_at, summary.ended_at)) }
             span { "used " (usage(&summary.usage)) (estimated(has_estimates(&document.phases))) }
+            @if let Some(changes) = &summary.changed { span { "changed " a href=(format!("/runs/{}/changes", run.id)) { (changed(changes)) } } }
             @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
             @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
         }

@@ -44,7 +44,7 @@ pub(super) fn panel(
         })
         .collect();
     html! {
-        h2 { (name) }
+        h2 { (name) @if !text("title").is_empty() { " " span.quiet { (shown(text("title").as_bytes())) } } }
         p.facts {
             (phase_state(phase))
             span { (text("type")) @if phase["support"] == true { " (support)" } }
@@ -66,7 +66,7 @@ pub(super) fn panel(
             ul.plain {
                 @for item in items {
                     @let name = item["name"].as_str().unwrap_or_default();
-                    li { (badge(item["status"].as_str().unwrap_or_default())) " " a href=(format!("{base}?phase={name}#panel")) { (name) } }
+                    li { (badge(item["status"].as_str().unwrap_or_default())) " " a href=(format!("{base}?phase={name}#panel")) { (name) } " " (shown(item["title"].as_str().unwrap_or_default().as_bytes())) }
                 }
             }
         }

@@ -51,6 +51,7 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
     Some(match event {
         RunEvent::CommandStarted { .. }
         | RunEvent::UsageReported { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::AgentCompleted { .. } => return None,
         RunEvent::PhaseCompleted { .. } => "good",
         RunEvent::Verdict { verdict, .. } => match verdict.outcome {

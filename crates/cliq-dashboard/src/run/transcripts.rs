@@ -122,6 +122,7 @@ impl Outcomes {
             | RunEvent::PhaseReset { .. }
             | RunEvent::PhaseStopped { .. }
             | RunEvent::Draining { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }

@@ -51,7 +51,7 @@ impl Driver {
             (0..count).filter(is_done).map(|item| (item, activation(item))).collect();
         let phase = self.shared.workflow().phase(id).name.clone();
         self.tasks.spawn(async move {
-            let (merging, of) = (Arc::clone(&shared), phase.clone());
+            let (merging, of, of_items) = (Arc::clone(&shared), phase.clone(), phase.clone());
             let merged =
                 tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
             let event = match merged.unwrap_or_else(|error| Err(error.to_string())) {
@@ -70,6 +70,7 @@ impl Driver {
                     RunEvent::ItemsMerged { phase, conflict: None, files: vec![], notes: vec![], reason }
                 }
             };
+            shared.report_changes(&of_items).await;
             shared.send(event);
         });
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
-use cliq_protocol::{PhaseName, RunId, Timestamp, Usage};
+use cliq_protocol::{ChangedLines, PhaseName, RunId, Timestamp, Usage};
 use cliq_workflow::{Phase, PhaseId, ResolveError, ValidatedWorkflow, Values};
 use rustix::process::Pid;
 use serde_json::Value;
@@ -51,6 +51,8 @@ pub(super) struct Shared {
     pub(super) wakers: Wakers,
     /// Whether a checkpoint could not be taken.
     pub(super) lacks_checkpoints: AtomicBool,
+    /// Changes to the workspace that were reported last; `None` in a resumed run, until it reports some.
+    pub(super) changed: Mutex<Option<ChangedLines>>,
     /// Items of phases whose list is known.
     pub(super) items: Mutex<HashMap<PhaseId, Arc<Vec<Value>>>>,
 }
@@ -150,6 +152,28 @@ impl Shared {
         {
             let message = format!("no checkpoint was taken, and the run goes on: {reason}");
             self.send(RunEvent::Warning { phase: Some(phase.clone()), message });
+        }
+        if is_end {
+            self.report_changes(phase).await;
+        }
+    }
+
+    /// Reports the changes of the run to the workspace up to the last checkpoint, if they are others than before.
+    pub(super) async fn report_changes(&self, phase: &PhaseName) {
+        let Some(checkpoints) = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none()) else {
+            return;
+        };
+        let (checkpoints, run_id) = (Arc::clone(checkpoints), self.run_id.clone());
+        let read = tokio::task::spawn_blocking(move || checkpoints.changed_so_far(&run_id)).await;
+        match read {
+            Ok(Ok(Some(changed))) => {
+                let before = self.changed.lock().unwrap_or_else(PoisonError::into_inner).replace(changed);
+                if before != Some(changed) {
+                    self.send(RunEvent::WorkspaceChanged { phase: phase.clone(), changed });
+                }
+            }
+            Ok(Err(reason)) => tracing::warn!(%phase, reason, "the size of the changes is not known"),
+            Ok(Ok(None)) | Err(_) => {}
         }
     }
 

@@ -150,6 +150,7 @@ impl Spans {
             | RunEvent::Verdict { .. }
             | RunEvent::VerdictRejected { .. }
             | RunEvent::PhaseReset { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Draining { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. } => {}

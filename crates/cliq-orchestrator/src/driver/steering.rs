@@ -170,6 +170,7 @@ impl Driver {
             | RunEvent::PhaseReset { .. }
             | RunEvent::PhaseStopped { .. }
             | RunEvent::Draining { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }

@@ -74,6 +74,7 @@ impl RunEvent {
             | Self::PhaseReset { .. }
             | Self::PhaseStopped { .. }
             | Self::Draining { .. }
+            | Self::WorkspaceChanged { .. }
             | Self::Warning { .. }
             | Self::CancelRequested { .. }
             | Self::OrchestratorFailed { .. }
@@ -144,7 +145,8 @@ impl RunEvent {
             | Self::PhaseCompleted { phase }
             | Self::PhaseEscalated { phase, .. }
             | Self::PhaseReset { phase }
-            | Self::PhaseStopped { phase } => Some(phase),
+            | Self::PhaseStopped { phase }
+            | Self::WorkspaceChanged { phase, .. } => Some(phase),
             Self::Warning { phase, .. }
             | Self::RunFinished { phase, .. }
             | Self::SteeringReceived { phase, .. }

@@ -158,6 +158,9 @@ impl RunEvent {
                 let names = running.iter().map(PhaseName::as_str).collect::<Vec<_>>().join(", ");
                 format!("nothing new starts; waiting for {names}")
             }
+            Self::WorkspaceChanged { phase, changed } => {
+                format!("{phase}: the run has changed {changed}")
+            }
             Self::Warning { phase: Some(phase), message } => format!("{phase}: warning: {message}"),
             Self::Warning { phase: None, message } => format!("warning: {message}"),
             Self::CancelRequested { by } => format!("cancelled by {by}"),

@@ -12,6 +12,7 @@ impl PhaseView {
         Self {
             losses: Vec::new(),
             name,
+            title: None,
             kind,
             support,
             status: PhaseStatus::Pending,
@@ -173,6 +174,7 @@ impl PhaseView {
             | RunEvent::RetryDue { .. }
             | RunEvent::VerdictRejected { .. }
             | RunEvent::Draining { .. }
+            | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }

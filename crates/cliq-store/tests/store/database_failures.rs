@@ -36,9 +36,9 @@ async fn a_locked_database_is_waited_for_and_then_named() {
 async fn a_newer_format_is_left_alone() {
     let place = TestDatabase::sqlite();
     drop(place.store().await);
-    bare(&place).execute_batch("PRAGMA user_version = 12").unwrap();
+    bare(&place).execute_batch("PRAGMA user_version = 13").unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
-    assert!(matches!(error, StoreError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 13, known: cliq_store::FORMAT, .. }), "{error}");
 }
 
 #[tokio::test]

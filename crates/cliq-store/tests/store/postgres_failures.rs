@@ -61,9 +61,9 @@ async fn each_fault_has_its_own_error() {
     let store = SqlStore::open_with(&place.location(), patience(Duration::from_secs(1))).await.unwrap();
     let url = place.url().unwrap().to_owned();
 
-    server.sql(&url, "UPDATE cliq_format SET format = 12");
+    server.sql(&url, "UPDATE cliq_format SET format = 13");
     let error = SqlStore::open(&place.location()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Newer { found: 12, known: cliq_store::FORMAT, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 13, known: cliq_store::FORMAT, .. }), "{error}");
     server.sql(&url, &format!("UPDATE cliq_format SET format = {}", cliq_store::FORMAT));
 
     let missing = url.replace("/test0", "/nowhere");

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cliq_model::{
-    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunCursor,
-    RunFilter, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope, TokenKind,
+    Caveat, Change, Instance, Lifecycle, LifecycleEvent, NewRunEvent, NewToken, Outcome, Run, RunChanges,
+    RunCursor, RunFilter, RunOrigin, RunOutcome, RunRequest, RunSpec, RunState, RunStore, RunTotals, Scope,
+    TokenKind,
 };
 use cliq_protocol::Timestamp;
 use serde_json::json;
@@ -46,6 +47,7 @@ pub(crate) fn new_run(team: &str, queued_at: Timestamp) -> Run {
         title: "Build \u{1f980} it".to_owned(),
         phases_done: 0,
         phases_all: 0,
+        changed: Some(RunChanges { files: 3, lines_added: 120, lines_removed: 4 }),
         caveats: Vec::new(),
     }
 }

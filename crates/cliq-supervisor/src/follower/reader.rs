@@ -9,7 +9,7 @@ use cliq_protocol::{PhaseName, Timestamp};
 
 use super::state::Follower;
 use crate::journal::{
-    apply, count_phases, ended_work, is_of, status_document, stored, stored_with_details, totals,
+    apply, ended_work, is_of, record_progress, status_document, stored, stored_with_details, totals,
 };
 use crate::output::Activation;
 use crate::workspace;
@@ -99,7 +99,7 @@ impl Follower<'_> {
                     }
                 }
                 change.run.totals = totals(view);
-                count_phases(&mut change.run, view);
+                record_progress(&mut change.run, view);
                 if change.run.life.state.is_final() {
                     let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
                     change.run.view.clone_from(document);

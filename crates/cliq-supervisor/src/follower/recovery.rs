@@ -12,7 +12,7 @@ use cliq_orchestrator::PipelineStatus;
 use super::REFUSED;
 use super::state::Follower;
 use crate::change::event;
-use crate::journal::{count_phases, ended, status_document, totals};
+use crate::journal::{ended, record_progress, status_document, totals};
 use crate::{clock, workspace};
 
 /// Grace period for processes that a dead orchestrator left.
@@ -100,7 +100,7 @@ impl Follower<'_> {
         self.commit(|change, view| {
             if cliq_model::park(change, &waiting.on, until, now).is_ok() {
                 change.run.totals = totals(view);
-                count_phases(&mut change.run, view);
+                record_progress(&mut change.run, view);
                 change.run.view = status_document(host, &change.run, view);
             }
             Vec::new()
@@ -145,7 +145,7 @@ impl Follower<'_> {
                     change.run.ended_at = Some(clock::now());
                     change.run.reason = Some(reason.clone());
                     change.run.totals = totals(view);
-                    count_phases(&mut change.run, view);
+                    record_progress(&mut change.run, view);
                     // The clocks of its phases stop: nobody works any more.
                     let mut view = view.clone();
                     view.interrupt(Some(cliq_fs::now()));

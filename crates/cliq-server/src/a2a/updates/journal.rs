@@ -116,6 +116,7 @@ pub(super) fn drafts(context: &TaskContext, event: &RunEvent, details: &TaskDeta
         | RunEvent::PhaseReset { .. }
         | RunEvent::PhaseStopped { .. }
         | RunEvent::Draining { .. }
+        | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. } => Vec::new(),
