@@ -29,7 +29,7 @@ pub(crate) use plan::{DaemonCommand, PlanCommand};
 pub(crate) use review::{AnswerArgs, CommentArgs, ReviewCommand, ReviewIdArg};
 pub(crate) use run::{LauncherName, RunArgs};
 pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, TokenCommand};
-pub(crate) use settings::{SettingsCommand, TrustArgs};
+pub(crate) use settings::{SettingsCommand, SkillArgs, TrustArgs};
 pub(crate) use signal::{MarkersArgs, SignalCommand, SignalStatusName};
 pub(crate) use suggest::suggest;
 pub(crate) use team::{GraphFormat, TeamCommand};
@@ -125,6 +125,8 @@ pub(crate) enum Command {
     Settings(Lazy<SettingsCommand>),
     /// Trust a project: agents may read its skills.
     Trust(LazyArgs<TrustArgs>),
+    /// Write a skill for assistants: how to make, validate, run and read teams.
+    Skill(LazyArgs<SkillArgs>),
     /// Emit and inspect signals.
     #[command(subcommand)]
     Signal(Lazy<SignalCommand>),

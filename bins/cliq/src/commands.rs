@@ -40,6 +40,7 @@ mod server;
 mod settings;
 mod signal;
 mod signals;
+mod skill;
 mod status;
 mod steer;
 mod team;
@@ -104,6 +105,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
         Command::Trust(LazyArgs(args)) => trust::run(&args),
+        Command::Skill(LazyArgs(args)) => skill::run(&args),
         Command::Signal(Lazy(command)) => signal::run(&command),
         Command::Plan(Lazy(command)) => plan::run(&command),
         Command::Daemon(Lazy(command)) => daemon::run(&command),

@@ -57,3 +57,14 @@ pub(crate) struct TrustArgs {
     #[arg(long, requires = "list")]
     pub(crate) json: bool,
 }
+
+/// Write a skill for assistants into `.agents/skills/cliq` and `.claude/skills/cliq` of this project: how to make, validate, run and read teams.
+#[derive(Debug, Args)]
+pub(crate) struct SkillArgs {
+    /// For all projects: into the home directory.
+    #[arg(short, long)]
+    pub(crate) global: bool,
+    /// Replace files of the skill that somebody changed.
+    #[arg(long)]
+    pub(crate) force: bool,
+}

@@ -31,6 +31,7 @@ mod runs;
 pub(crate) mod server;
 mod settings;
 mod signals;
+mod skill;
 mod steering;
 mod sub_teams;
 mod supervisor;
