@@ -42,7 +42,7 @@ struct SentPage {
     tag: String,
     text: String,
     /// Differences to this page from pages before, by their tags.
-    differences: Mutex<Vec<(String, Arc<str>)>>,
+    differences: tokio::sync::Mutex<Vec<(String, Arc<str>)>>,
 }
 
 impl SentPages {
@@ -58,7 +58,7 @@ impl SentPages {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = pages.iter().position(|page| page.tag == tag);
         let known = place.and_then(|place| pages.remove(place));
-        let page = known.unwrap_or_else(|| Arc::new(SentPage { tag, text, differences: Mutex::default() }));
+        let page = known.unwrap_or_else(|| Arc::new(SentPage { tag, text, differences: Default::default() }));
         pages.push_back(Arc::clone(&page));
         let mut size: usize = pages.iter().map(|page| page.text.len()).sum();
         while pages.len() > 1 && (pages.len() > MAX_PAGES || size > MAX_SIZE) {
@@ -69,23 +69,25 @@ impl SentPages {
 }
 
 impl SentPage {
-    fn known_difference(&self, from: &str) -> Option<Arc<str>> {
-        let known = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|(tag, _)| tag == from).map(|(_, json)| Arc::clone(json))
-    }
-
-    /// Returns the difference from a page to this one as JSON, or `None` if it is not much smaller than this page.
-    fn difference(&self, from: &Self) -> Option<Arc<str>> {
-        let json = self.known_difference(&from.tag).unwrap_or_else(|| {
-            let json: Arc<str> =
-                serde_json::to_string(&parts(&from.text, &self.text)).unwrap_or_default().into();
-            let mut known = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the difference from a page to this one as JSON, or `None` if it is not much smaller than this page. Requests at the same
+    /// time wait for one computation.
+    async fn difference(self: &Arc<Self>, from: &Arc<Self>) -> Option<Arc<str>> {
+        let mut known = self.differences.lock().await;
+        let found = known.iter().find(|(tag, _)| *tag == from.tag).map(|(_, json)| Arc::clone(json));
+        let json = if let Some(json) = found {
+            json
+        } else {
+            let (old, new) = (Arc::clone(from), Arc::clone(self));
+            let computed =
+                tokio::task::spawn_blocking(move || serde_json::to_string(&parts(&old.text, &new.text)));
+            // Without a difference the whole page is sent.
+            let json: Arc<str> = computed.await.ok()?.ok()?.into();
             if known.len() < MAX_DIFFERENCES {
                 known.push((from.tag.clone(), Arc::clone(&json)));
             }
             json
-        });
-        (!json.is_empty() && json.len() < self.text.len() / 2).then_some(json)
+        };
+        (json.len() < self.text.len() / 2).then_some(json)
     }
 }
 
@@ -119,7 +121,11 @@ pub(crate) async fn differences(
     }
     head.headers.append(header::VARY, HeaderValue::from_static("cliq-page"));
     head.headers.remove(header::CONTENT_LENGTH);
-    let body = match before.and_then(|before| page.difference(&before)) {
+    let difference = match before {
+        Some(before) => page.difference(&before).await,
+        None => None,
+    };
+    let body = match difference {
         Some(json) => {
             head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             Body::from(json.to_string())
@@ -224,14 +230,14 @@ mod tests {
         assert!(serde_json::to_string(&parts).unwrap().len() < 100, "{parts:?}");
     }
 
-    #[test]
-    fn a_difference_is_made_once_and_only_if_it_is_small() {
+    #[tokio::test]
+    async fn a_difference_is_made_once_and_only_if_it_is_small() {
         let sent = SentPages::default();
         let (old, new) = (sent.keep("<p>one".repeat(20)), sent.keep("<p>one".repeat(20) + "<p>two"));
-        let difference = new.difference(&old).unwrap();
+        let difference = new.difference(&old).await.unwrap();
         assert_eq!(&*difference, "[[0,120],\"<p>two\"]");
-        assert!(Arc::ptr_eq(&difference, &new.difference(&old).unwrap()));
-        assert_eq!(new.difference(&sent.keep("<b>other".to_owned())), None);
+        assert!(Arc::ptr_eq(&difference, &new.difference(&old).await.unwrap()));
+        assert_eq!(new.difference(&sent.keep("<b>other".to_owned())).await, None);
     }
 
     #[test]

@@ -26,6 +26,8 @@ use cliq_web::{Core, Query};
 const PAUSE: Duration = Duration::from_millis(500);
 /// Time that is added to the pause for each open page: fetching a page takes a thirtieth of it.
 const PAUSE_PER_PAGE: Duration = Duration::from_millis(20);
+/// Maximum time between two notifications of changes, however many pages are open.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Words that follow each other within this time are sent together.
 const WORDS_PAUSE: Duration = Duration::from_millis(150);
 /// Maximum number of words that are kept as they are sent.
@@ -110,11 +112,11 @@ impl OpenPages {
         frame
     }
 
-    /// Returns the time before which a page that was told of a change is not told of another one. The same for all pages, so that
-    /// they fetch the same rendering. The more pages are open, the longer they wait: together they cost the server about the same.
+    /// Returns the earliest time of the next notification of a change. All pages have the same times, so that they share a rendering. The
+    /// interval grows with the number of open pages, which bounds what they cost together.
     fn next_change(&self, now: Instant, open: usize) -> Instant {
         let pages = u32::try_from(open).unwrap_or(u32::MAX);
-        let pause = PAUSE.max(PAUSE_PER_PAGE.saturating_mul(pages));
+        let pause = PAUSE_PER_PAGE.saturating_mul(pages).clamp(PAUSE, MAX_PAUSE);
         let earliest = now.duration_since(self.began) + pause / 2;
         let ticks = earliest.as_millis() / pause.as_millis() + 1;
         self.began + pause.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_told_at_the_same_time_and_less_often_the_more_there_are() {
+    fn pages_are_notified_at_the_same_times_and_less_often_if_there_are_many() {
         let pages = OpenPages::default();
         let at = |millis: u64| pages.began + Duration::from_millis(millis);
         assert_eq!(pages.next_change(at(0), 1), at(500));
@@ -201,5 +203,6 @@ mod tests {
         );
         assert_eq!(pages.next_change(at(100), 100), at(2000));
         assert_eq!(pages.next_change(at(1100), 100), at(4000));
+        assert_eq!(pages.next_change(at(100), 100_000), at(5000));
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct SkillArgs {
     /// For all projects: into the home directory.
     #[arg(short, long)]
     pub(crate) global: bool,
-    /// Replace files of the skill that somebody changed.
+    /// Replace a skill of this name that was edited, or that another program wrote.
     #[arg(long)]
     pub(crate) force: bool,
 }

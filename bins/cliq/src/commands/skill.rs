@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 /// Directories in which assistants look for skills.
 const PLACES: [&str; 2] = [".agents/skills/cliq", ".claude/skills/cliq"];
-/// Field of the front matter with the digest of all files: files with another one were changed by somebody.
+/// Field of the front matter with the digest of all files. Files that do not fit it were edited.
 const DIGEST: &str = "  digest: ";
 
 pub(super) fn run(args: &SkillArgs) -> Result<ExitCode, Failure> {
@@ -29,11 +29,9 @@ pub(super) fn run(args: &SkillArgs) -> Result<ExitCode, Failure> {
     let files = files();
     let places: Vec<Utf8PathBuf> = PLACES.iter().map(|place| base.join(place)).collect();
     for place in &places {
-        if !args.force
-            && let Some(changed) = changed(place, &files)
-        {
-            return Err(Failure::refused(format!("{changed} was changed, and would be replaced"))
-                .hint("`--force` replaces it"));
+        if !args.force && is_foreign(place, &files) {
+            let message = format!("the skill in {place} was edited, or another program wrote it");
+            return Err(Failure::refused(message).hint("`--force` replaces it"));
         }
     }
     for place in &places {
@@ -77,20 +75,19 @@ fn digest(files: &[(&str, String)]) -> String {
     hex::encode(&context.finish().as_ref()[..16])
 }
 
-/// Returns a file of an earlier skill that somebody changed, or the skill itself if another program wrote it.
-fn changed(place: &Utf8Path, files: &[(&str, String)]) -> Option<Utf8PathBuf> {
-    let is_there = |(name, _): &&(&str, String)| place.join(name).exists();
-    let first = files.iter().find(is_there).map(|(name, _)| place.join(name))?;
-    let found: Option<Vec<(&str, String)>> =
-        files.iter().map(|(name, _)| Some((*name, fs::read_to_string(place.join(name)).ok()?))).collect();
-    let Some(mut found) = found else { return Some(first) };
-    if found == files {
-        return None;
+/// Whether a place has files that are not exactly what this or an earlier version wrote.
+fn is_foreign(place: &Utf8Path, files: &[(&str, String)]) -> bool {
+    if !files.iter().any(|(name, _)| place.join(name).exists()) {
+        return false;
     }
-    let (_, skill) = found.first_mut()?;
-    let Some((written, plain)) = take_metadata(skill) else { return Some(first) };
-    *skill = plain;
-    (digest(&found) != written).then_some(first)
+    let read = |name| fs::read_to_string(place.join(name)).ok();
+    let found: Option<Vec<(&str, String)>> =
+        files.iter().map(|(name, _)| Some((*name, read(name)?))).collect();
+    let Some(mut found) = found else { return true };
+    let metadata = found.first().and_then(|(_, skill)| take_metadata(skill));
+    let Some((written, plain)) = metadata else { return true };
+    found[0].1 = plain;
+    digest(&found) != written
 }
 
 /// Splits a written SKILL.md into its digest and the text without metadata.

@@ -33,12 +33,12 @@ fn a_skill_is_written_where_assistants_look() {
 }
 
 #[test]
-fn what_somebody_changed_is_kept() {
+fn edited_skills_are_kept() {
     let env = env();
     env.cliq(["skill"]).expect(0);
     env.write(".claude/skills/cliq/references/patterns.md", "Ours.\n");
     let refused = env.cliq(["skill"]).expect(4);
-    refused.says(".claude/skills/cliq/SKILL.md was changed").says("`--force` replaces it");
+    refused.says(".claude/skills/cliq was edited").says("`--force` replaces it");
     assert_eq!(env.read(".claude/skills/cliq/references/patterns.md"), "Ours.\n");
     env.cliq(["skill", "--force"]).expect(0);
     assert!(env.read(".claude/skills/cliq/references/patterns.md").starts_with("# Patterns"));
@@ -46,7 +46,7 @@ fn what_somebody_changed_is_kept() {
     // A skill of this name by another program.
     fs::remove_dir_all(env.work().join(".agents")).unwrap();
     env.write(".agents/skills/cliq/SKILL.md", "---\nname: cliq\ndescription: Ours\n---\n");
-    env.cliq(["skill"]).expect(4).says(".agents/skills/cliq/SKILL.md was changed");
+    env.cliq(["skill"]).expect(4).says(".agents/skills/cliq was edited, or another program wrote it");
     assert!(skill(&env, ".agents").contains("Ours"));
 }
 

@@ -28,7 +28,7 @@ pub(super) fn table(viewer: &Viewer<'_>, path: &str, hunks: &str) -> Markup {
     if viewer.split { side_by_side(viewer, path, &rows) } else { unified(viewer, path, &rows) }
 }
 
-/// The most lines of a file whose words are told apart. The rest would take a reader longer to wait for than to read.
+/// Maximum number of lines of a file that are coloured. More of them would delay the page.
 const MAX_COLOURED: usize = 1500;
 
 fn rows<'a>(path: &str, hunks: &'a str) -> Vec<Row<'a>> {

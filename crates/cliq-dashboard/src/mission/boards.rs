@@ -1,4 +1,4 @@
-//! Mission control as it was rendered last: many open pages that are told of a change cost one rendering.
+//! Cache of the rendered mission control: open pages that are notified of a change share one rendering.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
