@@ -32,7 +32,7 @@ pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, Tok
 pub(crate) use settings::{SettingsCommand, SkillArgs, TrustArgs};
 pub(crate) use signal::{MarkersArgs, SignalCommand, SignalStatusName};
 pub(crate) use suggest::suggest;
-pub(crate) use team::{GraphFormat, TeamCommand};
+pub(crate) use team::{GraphFormat, PublishArgs, TeamCommand, UpdateArgs};
 pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
 /// Runs teams of agents.
@@ -57,8 +57,12 @@ pub(crate) enum Command {
     Init,
     /// Choose the team and copy it into .cliq/.
     Assemble {
-        /// A folder with a team.yml, or `@scope/name`.
-        team: String,
+        /// A folder with a team.yml, `@scope/name`, `@scope/name@RANGE`, `oci://HOST/PATH:VERSION`, or the URL of a git repository with `#REF`.
+        #[arg(required_unless_present = "locked")]
+        team: Option<String>,
+        /// Take exactly what .cliq/team.lock names, and fail if that is not to be had.
+        #[arg(long)]
+        locked: bool,
     },
     /// Set the requirement, the task of the team. Archives the last run.
     Req(ReqArgs),

@@ -22,7 +22,6 @@ mod eval;
 mod execution;
 mod explain;
 mod init;
-mod install;
 mod logs;
 mod man;
 mod markers;
@@ -77,7 +76,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     }
     match cli.command {
         Command::Init => init::run(),
-        Command::Assemble { team } => assemble::run(&team),
+        Command::Assemble { team, locked } => assemble::run(team.as_deref(), locked),
         Command::Req(args) => req::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Status { json, watch } => status::run(json, watch),

@@ -8,6 +8,7 @@ use cliq_fs::{FsError, LockError};
 use cliq_lifecycle::{PlanState, StepError};
 use cliq_model::StoreError;
 use cliq_orchestrator::{JournalError, ResumeError, StartError, SteerError, TmuxError};
+use cliq_packages::{PackageError, RegistryError};
 use cliq_project::internals::PlanCommandError;
 use cliq_project::{InvalidTeam, ProjectError};
 use cliq_settings::SettingsError;
@@ -195,7 +196,18 @@ impl From<ProjectError> for Failure {
                 let meant = nearest.map_or(String::new(), |name| format!("did you mean `{name}`? "));
                 Self::usage(message).hint(format!("{meant}the agents are: {}", known.join(", ")))
             }
-            P::HubAddress(_) => Self::usage(message).hint("`cliq team install` the team, and name it `@scope/name`"),
+            P::Source(_) | P::PackageSetting { .. } | P::NoPackages(_) | P::Unpublishable { .. } => Self::usage(message),
+            P::NoRegistry { scope, .. } => Self::usage(message)
+                .hint(format!("`cliq settings set --global registries.{scope} oci://HOST/PATH` sets one; `cliq team list` shows the teams there are")),
+            P::OtherVersionInstalled { .. } => Self::usage(message)
+                .hint("`cliq team install` another version, or set registries.SCOPE so that it can be fetched"),
+            P::Package(error) => (*error).into(),
+            P::OtherPackage { .. } | P::LockOutdated { .. } | P::NotLocked(_) => Self::refused(message)
+                .hint("`cliq team update` shows what differs; `cliq assemble TEAM` locks it"),
+            P::Downgrade { .. } => Self::refused(message)
+                .hint("`cliq team install --allow-downgrade` installs it all the same; `cliq assemble @scope/name@VERSION` takes one version"),
+            P::NoLock => Self::usage(message).hint("`cliq assemble TEAM` writes it"),
+            P::TeamFiles { .. } => Self::refused(message),
             P::TeamPhase { source, .. } => Self { message, ..Self::from(*source) },
             P::TeamCycle { .. } => Self::usage(message).hint("take one of them out of the circle"),
             P::TeamPhaseNotAssembled => {
@@ -229,6 +241,33 @@ impl From<ProjectError> for Failure {
             P::Start(error) => error.into(),
             P::Tmux(error) => error.into(),
             P::Io(error) => error.into(),
+            _ => Self::failed(message),
+        }
+    }
+}
+
+impl From<PackageError> for Failure {
+    fn from(error: PackageError) -> Self {
+        use PackageError as P;
+        let message = error.to_string();
+        match error {
+            P::NoRegistry(_) | P::NoVersion { .. } => Self::usage(message),
+            P::Moved { .. } => Self::refused(message)
+                .hint("ask those who publish it; if the new one is theirs, they publish a new version"),
+            P::Format { .. }
+            | P::OtherTeam { .. }
+            | P::OtherVersion { .. }
+            | P::Content { .. }
+            | P::OtherContent { .. }
+            | P::Unsigned { .. }
+            | P::OtherSigner { .. }
+            | P::Exists { .. }
+            | P::WouldBeUnsigned { .. }
+            | P::Raced { .. }
+            | P::Registry(RegistryError::Changed { .. } | RegistryError::TooLong { .. }) => {
+                Self::refused(message)
+            }
+            P::Registry(_) | P::Signature(_) | P::File(_) => Self::failed(message),
             _ => Self::failed(message),
         }
     }

@@ -10,6 +10,7 @@ mod editors;
 mod eval;
 mod kubernetes;
 mod outside;
+mod packages;
 mod reviews;
 mod sandbox;
 mod server;

@@ -1,14 +1,15 @@
 //! Assembling a team: checking it, and copying it into the project with the teams of its team phases.
 
-use std::collections::BTreeSet;
 use std::fs;
 
-use camino::{Utf8Component, Utf8Path};
+use camino::Utf8Path;
 use cliq_fs::{CliqDir, IoContext, ProjectLock, write_atomic};
-use cliq_protocol::PhaseName;
+use cliq_packages::{Cache, Lock, LockError, Origin, Source};
 use cliq_workflow::{Diagnostic, TeamFolder, ValidatedWorkflow};
 use serde_json::{Map, json};
 
+use crate::packages::files::program_folders;
+use crate::packages::resolve::{Choice, ResolvedTeam, Resolver, relative};
 use crate::team_files::{copy_tree, remove_tree};
 use crate::teams::FoundTeam;
 use crate::{Host, Project, ProjectError};
@@ -26,79 +27,111 @@ pub struct AssembledTeam {
 }
 
 impl Project {
-    /// Puts a team into the project, with the teams of its team phases. `reference` is `@scope/name` or a path.
+    /// Puts a team into the project, with the teams of its team phases. `reference` is `@scope/name`, `@scope/name@RANGE`, a path, or the address
+    /// of a package or a git repository. Versions in the lock of the project are taken where they fit. The lock is not written.
     ///
     /// # Errors
-    /// The team does not exist, it or a team of a team phase has errors, a file of a team is a link that leaves its folder, a
+    /// The team does not exist, it or a team of a team phase has errors or is refused, a file of a team is a link that leaves its folder, a
     /// run is under way, or a file cannot be written. Unless the latter, nothing has changed.
     pub fn assemble(&self, reference: &str) -> Result<AssembledTeam, ProjectError> {
-        let found = self.host().find_team(reference)?;
-        let checked = found.folder.check();
-        let Some(workflow) = checked.workflow else {
-            let team = found.invalid(checked.diagnostics);
-            return Err(ProjectError::TeamInvalid { subject: team.file.to_string(), team });
+        let lock = self.lock()?;
+        let resolver = Resolver::new(self.host(), Choice::Prefer(lock.as_ref()), &|_| {});
+        self.put(resolver.within(self.dir().workspace()).resolve(reference)?, None)
+    }
+
+    /// As [`Project::assemble`], and locks the teams that were taken. `fetching` is called with what is fetched.
+    ///
+    /// # Errors
+    /// As for [`Project::assemble`].
+    pub fn assemble_and_lock(
+        &self,
+        reference: &str,
+        fetching: &dyn Fn(&str),
+    ) -> Result<AssembledTeam, ProjectError> {
+        let lock = match self.lock() {
+            // A new one is what its error proposes.
+            Err(ProjectError::TeamLock(LockError::Damaged { .. })) => None,
+            lock => lock?,
         };
-        let chain = &mut vec![workflow.name.to_string()];
-        let teams = teams_of_phases(self.host(), &found.folder, &workflow, chain)?;
+        let workspace = self.dir().workspace();
+        let resolver = Resolver::new(self.host(), Choice::Prefer(lock.as_ref()), fetching).within(workspace);
+        let team = resolver.resolve(reference)?;
+        let lock = team.lock(&lock_reference(reference, workspace), workspace)?;
+        self.put(team, Some(&lock))
+    }
+
+    /// Puts the locked teams into the project, and no others. `reference` may repeat what is locked.
+    ///
+    /// # Errors
+    /// There is no lock, or a team is not what the lock says; else as for [`Project::assemble`].
+    pub fn assemble_locked(
+        &self,
+        reference: Option<&str>,
+        fetching: &dyn Fn(&str),
+    ) -> Result<AssembledTeam, ProjectError> {
+        let lock = self.lock()?.ok_or(ProjectError::NoLock)?;
+        let workspace = self.dir().workspace();
+        let reference = reference.map_or_else(|| self.reference_of(&lock), str::to_owned);
+        let resolver = Resolver::new(self.host(), Choice::Locked(&lock), fetching).within(workspace);
+        let team = resolver.resolve(&reference)?;
+        let found = team.lock(&lock_reference(&reference, workspace), workspace)?;
+        let differences = lock.differences(&found);
+        if !differences.is_empty() {
+            return Err(ProjectError::LockOutdated { differences });
+        }
+        self.put(team, None)
+    }
+
+    /// The reference of a lock, as it is found from any directory.
+    pub(crate) fn reference_of(&self, lock: &Lock) -> String {
+        match Source::parse(&lock.team) {
+            Ok(Source::Folder(path)) => self.dir().workspace().join(path).into_string(),
+            _ => lock.team.clone(),
+        }
+    }
+
+    /// Writes the files of a team that was resolved, and the lock.
+    pub(crate) fn put(&self, team: ResolvedTeam, lock: Option<&Lock>) -> Result<AssembledTeam, ProjectError> {
         // A run that is under way reads these files.
         let _lock = ProjectLock::acquire(self.dir())?;
-        put(&found.folder, &workflow, &teams, self.dir())?;
-        Ok(AssembledTeam { workflow, found, warnings: checked.diagnostics })
-    }
-}
-
-/// The team of a team phase, with the teams of its own team phases.
-struct PhaseTeam {
-    phase: PhaseName,
-    found: FoundTeam,
-    workflow: ValidatedWorkflow,
-    teams: Vec<PhaseTeam>,
-}
-
-/// Finds the teams of team phases at every depth. `chain` names the teams around, from the outermost.
-fn teams_of_phases(
-    host: &Host,
-    folder: &TeamFolder,
-    workflow: &ValidatedWorkflow,
-    chain: &mut Vec<String>,
-) -> Result<Vec<PhaseTeam>, ProjectError> {
-    let mut teams = Vec::new();
-    for (_, phase) in workflow.phases() {
-        let Some(reference) = &phase.team else { continue };
-        let about = |error: ProjectError| error.of_team_phase(&phase.name, Some(workflow.name.as_str()));
-        let found = host.find_team_from(folder.dir(), reference).map_err(about)?;
-        let checked = found.folder.check();
-        let Some(inner) = checked.workflow else {
-            let team = found.invalid(checked.diagnostics);
-            return Err(about(ProjectError::TeamInvalid { subject: reference.clone(), team }));
-        };
-        if chain.iter().any(|name| inner.name == name.as_str()) {
-            return Err(about(ProjectError::TeamCycle {
-                chain: chain.clone(),
-                team: inner.name.to_string(),
-            }));
+        put(&team, self.dir())?;
+        if let Some(lock) = lock {
+            keep_clones(self.host(), &team);
+            lock.write(&self.dir().root().join(Lock::NAME))?;
         }
-        chain.push(inner.name.to_string());
-        let inner_teams = teams_of_phases(host, &found.folder, &inner, chain)?;
-        chain.pop();
-        teams.push(PhaseTeam { phase: phase.name.clone(), found, workflow: inner, teams: inner_teams });
+        Ok(AssembledTeam { workflow: team.workflow, found: team.found, warnings: team.warnings })
     }
-    Ok(teams)
 }
 
-fn put(
-    team: &TeamFolder,
-    workflow: &ValidatedWorkflow,
-    teams: &[PhaseTeam],
-    dir: &CliqDir,
-) -> Result<(), ProjectError> {
+/// The reference of a lock: a folder below the workspace is named by its relative path.
+pub(crate) fn lock_reference(reference: &str, workspace: &Utf8Path) -> String {
+    match Source::parse(reference) {
+        Ok(Source::Folder(path)) => relative(&path, workspace).into_string(),
+        _ => reference.to_owned(),
+    }
+}
+
+/// Keeps the files of teams from git repositories, so that they need not be fetched again. Without room for them that is what happens.
+fn keep_clones(host: &Host, team: &ResolvedTeam) {
+    let Some(home) = &host.home else { return };
+    for team in team.all() {
+        if matches!(team.found.origin, Origin::Git { .. })
+            && team.found.is_temporary()
+            && let Ok(content) = team.content()
+        {
+            let _ = Cache::in_home(home).keep_content(&content);
+        }
+    }
+}
+
+fn put(team: &ResolvedTeam, dir: &CliqDir) -> Result<(), ProjectError> {
     fs::create_dir_all(dir.root()).at("create", dir.root())?;
     dir.ensure_layout()?;
     remove_tree(&dir.root().join("teams"))?;
-    for inner in teams {
-        put(&inner.found.folder, &inner.workflow, &inner.teams, &dir.team_of(&inner.phase))?;
+    for (phase, inner) in &team.teams {
+        put(inner, &dir.team_of(phase))?;
     }
-    copy(team, workflow, dir)
+    copy(&team.found.folder, &team.workflow, dir)
 }
 
 fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Result<(), ProjectError> {
@@ -108,17 +141,7 @@ fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Resul
     }
     copy_tree(&team.dir().join("roles"), &dir.roles())?;
     fs::create_dir_all(dir.roles()).at("create", &dir.roles())?;
-    // An agent or an MCP server may need the files beside its program: the whole top folder is copied.
-    let entries = workflow.agents.values().map(|agent| agent.entry.as_path());
-    let programs = workflow.mcp.values().filter_map(|server| server.program_of_team());
-    let top = |path: &'_ Utf8Path| {
-        let mut names = path.components().filter_map(|part| match part {
-            Utf8Component::Normal(name) => Some(name.to_owned()),
-            _ => None,
-        });
-        names.next()
-    };
-    let mut tops: BTreeSet<String> = entries.chain(programs).filter_map(top).collect();
+    let mut tops = program_folders(workflow);
     if team.dir().join("skills").is_dir() {
         tops.insert("skills".to_owned());
     }

@@ -5,9 +5,11 @@ use std::io;
 use camino::Utf8PathBuf;
 use cliq_fs::{FsError, LockError};
 use cliq_orchestrator::{JournalError, StartError, TmuxError};
+use cliq_packages::{ContentError, SourceError};
 use cliq_protocol::{PhaseName, without_credentials};
 use cliq_settings::SettingsError;
 use cliq_workflow::{Diagnostic, LoadError, count_by_severity};
+use semver::Version;
 
 /// A team that has errors, with all that is needed to show them.
 #[derive(Debug, Clone)]
@@ -60,9 +62,91 @@ pub enum ProjectError {
         /// All names, the most similar one first.
         known: Vec<String>,
     },
-    /// A team is named by the address of a hub.
-    #[error("{0} is the address of a hub, which this version of cliq does not know")]
-    HubAddress(String),
+    /// The source of a team cannot be one.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// No setting says where the packages of a scope are.
+    #[error("there is no team {name} here, and no registry is known for the scope @{scope}")]
+    NoRegistry {
+        /// Requested name.
+        name: String,
+        /// The scope.
+        scope: String,
+    },
+    /// The installed team has another version.
+    #[error("{name} is installed as {}, which is not in {range}", version.as_deref().unwrap_or("a team without a version"))]
+    OtherVersionInstalled {
+        /// Name of the team.
+        name: String,
+        /// Requested range.
+        range: String,
+        /// Installed version.
+        version: Option<String>,
+    },
+    /// The build has no registries.
+    #[error("{0} is in a registry, and this build of cliq has no registries (feature `packages`)")]
+    NoPackages(String),
+    /// A setting of packages has no valid value.
+    #[error("the setting {key} cannot be used: {message}")]
+    PackageSetting {
+        /// Key of the setting.
+        key: String,
+        /// Problem.
+        message: String,
+    },
+    /// A package is refused or cannot be fetched.
+    #[cfg(feature = "packages")]
+    #[error(transparent)]
+    Package(#[from] Box<cliq_packages::PackageError>),
+    /// The files of a package are those of another team.
+    #[error("{package} is refused: its team.yml is that of {found}")]
+    OtherPackage {
+        /// Name and version of the package.
+        package: String,
+        /// Name and version in team.yml.
+        found: String,
+    },
+    /// A version is older than the one that is there.
+    #[error("{name} {to} is refused: it is older than {from}, which is there")]
+    Downgrade {
+        /// Name of the team.
+        name: String,
+        /// Version that is there.
+        from: Version,
+        /// Older version.
+        to: Version,
+    },
+    /// The files of a team cannot be those of a package.
+    #[error("the files of {team} cannot be taken: {source}")]
+    TeamFiles {
+        /// Name of the team.
+        team: String,
+        /// Reason.
+        source: ContentError,
+    },
+    /// A team cannot be published.
+    #[error("{team} cannot be published: {why}")]
+    Unpublishable {
+        /// Name of the team.
+        team: String,
+        /// Reason.
+        why: String,
+    },
+    /// The project has no lock.
+    #[error("this project has no .cliq/team.lock")]
+    NoLock,
+    /// A team is not in the lock.
+    #[error("{0} is not in .cliq/team.lock")]
+    NotLocked(String),
+    /// The teams are not those of the lock.
+    #[error("the teams are not those of .cliq/team.lock: {}", differences.join("; "))]
+    LockOutdated {
+        /// Differences, as sentences.
+        differences: Vec<String>,
+    },
+    /// The lock cannot be read or written.
+    #[error(transparent)]
+    TeamLock(#[from] cliq_packages::LockError),
     /// The team of a team phase cannot be used.
     #[error("team phase `{phase}`{}: {source}", team.as_ref().map(|team| format!(" of {team}")).unwrap_or_default())]
     TeamPhase {
@@ -253,7 +337,22 @@ pub enum ProjectError {
     Io(#[from] io::Error),
 }
 
+#[cfg(feature = "packages")]
+impl From<cliq_packages::PackageError> for ProjectError {
+    fn from(error: cliq_packages::PackageError) -> Self {
+        Self::Package(Box::new(error))
+    }
+}
+
 impl ProjectError {
+    /// The same error about the team that a person named so.
+    pub(crate) fn named(self, source: &str) -> Self {
+        match self {
+            Self::TeamInvalid { team, .. } => Self::TeamInvalid { subject: source.to_owned(), team },
+            error => error,
+        }
+    }
+
     /// The same error, as that of a team phase.
     pub(crate) fn of_team_phase(self, phase: &PhaseName, team: Option<&str>) -> Self {
         Self::TeamPhase { phase: phase.clone(), team: team.map(str::to_owned), source: Box::new(self) }

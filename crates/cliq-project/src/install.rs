@@ -1,18 +1,19 @@
-//! Installing a team for all projects, from a folder or a git repository.
+//! Installing a team for all projects: from a folder, a git repository or a registry.
 
 use std::fs;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::IoContext;
-use cliq_git::{CloneRequest, Git, GitError, PROGRAM};
+use cliq_packages::{Lock, Origin, Source};
 use cliq_workflow::{Diagnostic, TeamFolder};
+use semver::Version;
 
+use crate::packages::TeamPermissions;
+use crate::packages::installed::{FILE, lock_of};
+use crate::packages::resolve::{Choice, ResolvedTeam, Resolver};
 use crate::team_files::{check_files, copy_tree};
+use crate::teams::FoundTeam;
 use crate::{Host, ProjectError};
-
-/// Time limit for `git clone`.
-const CLONE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// A team that was installed.
 #[derive(Debug)]
@@ -32,83 +33,128 @@ pub struct InstalledTeam {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// A team that was fetched and checked, and can be installed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Installation {
+    /// Name of the team.
+    pub name: String,
+    /// Version of the team.
+    pub version: Option<Version>,
+    /// Description of the team.
+    pub description: Option<String>,
+    /// Permissions of the team and of those of its team phases.
+    pub permissions: Vec<TeamPermissions>,
+    /// Signature, as a sentence; `None` for a team that is no package.
+    pub signature: Option<String>,
+    /// Version of the installed package of the same repository, if that is newer.
+    pub newer: Option<Version>,
+    found: FoundTeam,
+    warnings: Vec<Diagnostic>,
+    lock: Lock,
+}
+
+impl Installation {
+    /// Origin of the team, as it is locked.
+    #[must_use]
+    pub fn origin(&self) -> Option<&Origin> {
+        let team = self.lock.teams.iter().find(|team| team.name == self.name.as_str());
+        team.map(|team| &team.origin)
+    }
+}
+
 impl Host {
-    /// Installs a team for all projects. `source` is a folder, or the address of a git repository, with `#BRANCH` or `#TAG`.
-    /// `fetching` is called with the address before it is fetched, which may take long.
+    /// Installs a team for all projects. `source` is a folder, the address of a git repository with `#REF`, `oci://HOST/PATH:VERSION`, or
+    /// `@scope/name@RANGE`. `fetching` is called with the address before it is fetched, which may take long.
     ///
     /// # Errors
-    /// The team cannot be fetched or read, has errors, has links that leave its folder, or cannot be written.
-    pub fn install_team(
+    /// The team cannot be fetched or read, is refused, has errors, has links that leave its folder, is older than the installed package, or
+    /// cannot be written.
+    pub fn install_team(&self, source: &str, fetching: impl Fn(&str)) -> Result<InstalledTeam, ProjectError> {
+        self.install(self.prepare_installation(source, &fetching)?, false)
+    }
+
+    /// Fetches and checks a team, and installs nothing: a person can decide by its permissions.
+    ///
+    /// # Errors
+    /// The team cannot be fetched or read, is refused, has errors, or has links that leave its folder.
+    pub fn prepare_installation(
         &self,
         source: &str,
-        fetching: impl FnOnce(&str),
-    ) -> Result<InstalledTeam, ProjectError> {
-        let temporary = tempfile::tempdir()?;
-        let dir = if is_git(source) {
-            let into = Utf8Path::from_path(temporary.path())
-                .ok_or_else(|| ProjectError::NotUtf8("the temporary directory".to_owned()))?
-                .join("team");
-            self.clone_repository(source, &into, fetching)?;
-            into
-        } else {
-            Utf8PathBuf::from(source)
+        fetching: &dyn Fn(&str),
+    ) -> Result<Installation, ProjectError> {
+        let parsed = Source::parse(source)?;
+        // A name means a package, not the installed copy.
+        let parsed = match parsed {
+            Source::Named(mut named) if named.range.is_none() => {
+                named.range = Some(cliq_packages::Range::any());
+                Source::Named(named)
+            }
+            parsed => parsed,
         };
-        let found = self.load_team(&dir)?;
-        let checked = found.folder.check();
-        let Some(workflow) = checked.workflow else {
-            let team = found.invalid(checked.diagnostics);
-            return Err(ProjectError::TeamInvalid { subject: source.to_owned(), team });
+        let resolver = Resolver::new(self, Choice::Prefer(None), fetching).naming_signers();
+        let team = match &parsed {
+            Source::Folder(path) => resolver.resolve_alone(self.load_team(path)?, source),
+            // A package is whole: its teams are fetched with it.
+            Source::Named(_) | Source::Registry { .. } => resolver.resolve_source(&parsed),
+            Source::Git(_) => resolver.resolve_source_alone(&parsed),
         };
-        check_files(found.folder.dir())?;
-        let place =
-            self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(workflow.name.as_str());
+        let team = team.map_err(|error| error.named(source))?;
+        check_files(team.found.folder.dir())?;
+        let lock = team.lock(&parsed.to_string(), Utf8Path::new("/nonexistent"))?;
+        Ok(Installation {
+            name: team.workflow.name.to_string(),
+            version: team.workflow.version.clone(),
+            description: team.workflow.description.clone(),
+            permissions: team.permissions(),
+            signature: team.found.signature_text(),
+            newer: self.newer_package(&team)?,
+            lock,
+            warnings: team.warnings,
+            found: team.found,
+        })
+    }
+
+    /// Installs a team that was prepared. `allow_downgrade` permits an older version of the same package.
+    ///
+    /// # Errors
+    /// The team is older than the installed package, or cannot be written.
+    pub fn install(&self, team: Installation, allow_downgrade: bool) -> Result<InstalledTeam, ProjectError> {
+        if let (Some(from), Some(to), false) = (&team.newer, &team.version, allow_downgrade) {
+            return Err(ProjectError::Downgrade { name: team.name, from: from.clone(), to: to.clone() });
+        }
+        let place = self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(&team.name);
         let old = TeamFolder::load(&place).ok().map(|folder| folder.check().workflow);
         let replaced = old.map(|old| old.and_then(|old| old.version).map(|version| version.to_string()));
-        replace_folder(found.folder.dir(), &place)?;
+        replace_folder(team.found.folder.dir(), &place, &team.lock)?;
         Ok(InstalledTeam {
-            name: workflow.name.to_string(),
-            version: workflow.version.map(|version| version.to_string()),
+            name: team.name,
+            version: team.version.map(|version| version.to_string()),
             replaced,
             place,
-            text: found.folder.text().to_owned(),
-            warnings: checked.diagnostics,
+            text: team.found.folder.text().to_owned(),
+            warnings: team.warnings,
         })
     }
 
-    /// A shallow copy of a repository. No code of it is executed.
-    fn clone_repository(
-        &self,
-        source: &str,
-        into: &Utf8Path,
-        fetching: impl FnOnce(&str),
-    ) -> Result<(), ProjectError> {
-        let program = self.environment.find_program(PROGRAM).ok_or(ProjectError::NoGit)?;
-        let (url, branch) = match source.split_once('#') {
-            Some((url, branch)) => (url, Some(branch)),
-            None => (source, None),
+    /// The version of the installed package, if it is from the same repository and newer.
+    fn newer_package(&self, team: &ResolvedTeam) -> Result<Option<Version>, ProjectError> {
+        let place =
+            self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(team.workflow.name.as_str());
+        let installed = lock_of(&place).and_then(|lock| lock.find(&team.workflow.name, None).cloned());
+        let Some(installed) = installed else { return Ok(None) };
+        let is_same = match (&installed.origin, &team.found.origin) {
+            (Origin::Registry { repository: old, .. }, Origin::Registry { repository: new, .. }) => {
+                old == new
+            }
+            _ => false,
         };
-        fetching(url);
-        let git = Git::new(".").with_program(program).with_timeout(CLONE_TIMEOUT);
-        let request = CloneRequest { url, into: into.as_std_path(), branch, is_shallow: true, host: None };
-        cliq_git::clone(&git, &request).map_err(|error| {
-            let message = match error {
-                GitError::TimedOut { seconds, .. } => format!("it took longer than {} min", seconds / 60),
-                error => error.output(),
-            };
-            ProjectError::GitFailed { url: url.to_owned(), message }
-        })
+        Ok(installed.version.filter(|old| is_same && Some(old) > team.workflow.version.as_ref()))
     }
 }
 
-fn is_git(source: &str) -> bool {
-    let url = source.split('#').next().unwrap_or(source);
-    url.contains("://")
-        || url.starts_with("git@")
-        || url.ends_with(".git") && !Utf8Path::new(url).join("team.yml").exists()
-}
-
-/// Replaces `place` by a copy of `from` with renames, so that a reader finds the old folder or the new one.
-fn replace_folder(from: &Utf8Path, place: &Utf8Path) -> Result<(), ProjectError> {
+/// Replaces `place` by a copy of `from` with its lock, by renames, so that a reader finds the old folder or the new one.
+fn replace_folder(from: &Utf8Path, place: &Utf8Path, lock: &Lock) -> Result<(), ProjectError> {
     let parent = place.parent().unwrap_or(place);
     fs::create_dir_all(parent).at("create", parent)?;
     let staging = tempfile::Builder::new().prefix(".tmp-").tempdir_in(parent)?;
@@ -117,6 +163,9 @@ fn replace_folder(from: &Utf8Path, place: &Utf8Path) -> Result<(), ProjectError>
         .to_owned();
     let (new, old) = (staged.join("new"), staged.join("old"));
     copy_tree(from, &new)?;
+    let file = new.join(FILE);
+    let _ = fs::remove_file(&file);
+    lock.write(&file)?;
     if place.exists() {
         fs::rename(place, &old).at("move away", place)?;
     }

@@ -27,6 +27,7 @@ mod media_type;
 mod needs;
 mod new_team;
 mod outside;
+mod packages;
 #[cfg(feature = "plans")]
 mod plan_agents;
 #[cfg(feature = "plans")]
@@ -58,10 +59,13 @@ pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
 pub use history::RecordedRun;
 pub use host::Host;
-pub use install::InstalledTeam;
+pub use install::{Installation, InstalledTeam};
 pub use launcher::LauncherKind;
 pub use needs::TeamNeeds;
 pub use outside::{OutsideDirection, OutsideEntry};
+#[cfg(feature = "packages")]
+pub use packages::Publication;
+pub use packages::{TeamPermissions, TeamUpdate, UpdatePlan, with_version};
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
 pub use run_plan::RunOptions;

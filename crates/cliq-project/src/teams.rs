@@ -1,12 +1,16 @@
 //! Finding teams: in a folder, installed in the cliq home, bundled with the program.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_packages::{Digest, Lock, Origin};
+use cliq_protocol::TeamName;
 use cliq_workflow::TeamFolder;
+use semver::Version;
 use serde::Serialize;
 
 use crate::agents::usable_and_broken;
 use crate::bundled::{BUNDLED, HIDDEN, write_files};
 use crate::error::InvalidTeam;
+use crate::packages::installed::lock_of;
 use crate::{Host, ProjectError};
 
 /// A team that was found. The folder of a bundled team is a temporary directory that lives as long as this value.
@@ -15,12 +19,67 @@ use crate::{Host, ProjectError};
 pub struct FoundTeam {
     /// Folder of the team.
     pub folder: TeamFolder,
-    _temporary: Option<tempfile::TempDir>,
+    /// Origin of the team.
+    pub(crate) origin: Origin,
+    /// Digest of its files, if the origin names one.
+    pub(crate) content: Option<Digest>,
+    /// Name and version of the package that the team is.
+    pub(crate) package: Option<(TeamName, Version)>,
+    /// Lock of an installed team.
+    pub(crate) lock: Option<Lock>,
+    #[cfg(feature = "packages")]
+    pub(crate) signature: Option<cliq_packages::Signature>,
+    temporary: Option<tempfile::TempDir>,
 }
 
 impl FoundTeam {
     fn of(folder: TeamFolder) -> Self {
-        Self { folder, _temporary: None }
+        Self {
+            origin: Origin::Folder { path: folder.dir().to_owned() },
+            folder,
+            content: None,
+            package: None,
+            lock: None,
+            #[cfg(feature = "packages")]
+            signature: None,
+            temporary: None,
+        }
+    }
+
+    /// The same team with another origin.
+    pub(crate) fn from(self, origin: Origin, content: Option<Digest>) -> Self {
+        Self { origin, content, ..self }
+    }
+
+    /// The same team, whose folder is removed with this value.
+    pub(crate) fn kept_in(self, temporary: tempfile::TempDir) -> Self {
+        Self { temporary: Some(temporary), ..self }
+    }
+
+    /// Whether the folder is removed with this value.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The signature of a package, as a sentence.
+    #[cfg(feature = "packages")]
+    pub(crate) fn signature_text(&self) -> Option<String> {
+        use cliq_packages::Signature;
+        Some(match self.signature.as_ref()? {
+            Signature::Trusted(signer) => format!("signed by {signer}, which the settings trust"),
+            Signature::Unchecked(key) => {
+                format!(
+                    "signed with the key {key}; no setting trust.SCOPE.signers says whose key that should be"
+                )
+            }
+            Signature::Missing => "not signed".to_owned(),
+        })
+    }
+
+    #[cfg(not(feature = "packages"))]
+    #[allow(clippy::unused_self)]
+    pub(crate) fn signature_text(&self) -> Option<String> {
+        None
     }
 
     /// The team with its problems, to be shown.
@@ -82,40 +141,37 @@ impl Host {
         if !reference.starts_with('@') || Utf8Path::new(reference).exists() {
             return self.load_team(Utf8Path::new(reference));
         }
-        let installed = self.home.as_ref().map(|home| home.join("teams").join(reference));
-        if let Some(dir) = installed.filter(|dir| dir.is_dir()) {
-            return self.load_team(&dir);
+        match self.find_local(reference)? {
+            Some(found) => Ok(found),
+            None => Err(self.unknown_team(reference)?),
         }
-        if let Some(bundled) = BUNDLED.iter().chain(HIDDEN).find(|team| team.name == reference) {
-            let temporary = tempfile::tempdir()?;
-            let dir = Utf8Path::from_path(temporary.path())
-                .ok_or_else(|| ProjectError::NotUtf8("the temporary directory".to_owned()))?;
-            write_files(dir, bundled.files)?;
-            let folder = self.load_team(dir)?.folder;
-            return Ok(FoundTeam { folder, _temporary: Some(temporary) });
-        }
-        let known = self.list_teams(Utf8Path::new("."))?;
-        let nearest = cliq_workflow::nearest(reference, known.iter().map(|team| team.name.as_str()));
-        Err(ProjectError::UnknownTeam { name: reference.to_owned(), nearest: nearest.map(str::to_owned) })
     }
 
-    /// The team that a team phase names, whose own team is in `base`: `@scope/name`, a path relative to `base`, or the name
-    /// of an installed team of the scope `@local`.
-    ///
-    /// # Errors
-    /// As for [`Host::find_team`]; or the reference is the address of a hub.
-    pub fn find_team_from(&self, base: &Utf8Path, reference: &str) -> Result<FoundTeam, ProjectError> {
-        if reference.contains("://") {
-            return Err(ProjectError::HubAddress(reference.to_owned()));
+    /// The team of a name on this machine: installed, else bundled.
+    pub(crate) fn find_local(&self, name: &str) -> Result<Option<FoundTeam>, ProjectError> {
+        let installed = self.home.as_ref().map(|home| home.join("teams").join(name));
+        if let Some(dir) = installed.filter(|dir| dir.is_dir()) {
+            let found = self.load_team(&dir)?;
+            let lock = lock_of(&dir);
+            let origin = lock.as_ref().and_then(|lock| lock.teams.iter().find(|team| team.name == name));
+            let origin = origin.map_or_else(|| found.origin.clone(), |team| team.origin.clone());
+            return Ok(Some(FoundTeam { lock, ..found.from(origin, None) }));
         }
-        if reference.starts_with('@') {
-            return self.find_team(reference);
-        }
-        let path = base.join(reference);
-        if !path.exists() && !reference.contains('/') {
-            return self.find_team(&format!("@local/{reference}"));
-        }
-        self.find_team(path.as_str())
+        let Some(bundled) = BUNDLED.iter().chain(HIDDEN).find(|team| team.name == name) else {
+            return Ok(None);
+        };
+        let temporary = tempfile::tempdir()?;
+        let dir = Utf8Path::from_path(temporary.path())
+            .ok_or_else(|| ProjectError::NotUtf8("the temporary directory".to_owned()))?;
+        write_files(dir, bundled.files)?;
+        Ok(Some(self.load_team(dir)?.from(Origin::Bundled, None).kept_in(temporary)))
+    }
+
+    /// The error that there is no team of a name, with the most similar name.
+    pub(crate) fn unknown_team(&self, name: &str) -> Result<ProjectError, ProjectError> {
+        let known = self.list_teams(Utf8Path::new("."))?;
+        let nearest = cliq_workflow::nearest(name, known.iter().map(|team| team.name.as_str()));
+        Ok(ProjectError::UnknownTeam { name: name.to_owned(), nearest: nearest.map(str::to_owned) })
     }
 
     /// The team at a path: a folder, or its team.yml.

@@ -12,6 +12,7 @@ mod docker;
 mod kubernetes;
 mod mcp;
 mod notifications;
+mod packages;
 mod plans;
 mod prices;
 mod reviews;
@@ -33,6 +34,7 @@ pub use mcp::McpServerSettings;
 pub use notifications::{
     EmailSettings, MailSecurity, NotificationSettings, SlackChannelSettings, WebhookChannelSettings,
 };
+pub use packages::{PackageSettings, ScopeTrustSettings};
 pub use plans::{PlanSettings, RoleSettings, TaskLoopChoice};
 pub use prices::{PRICES_DATE, PriceSettings, PriceSource};
 pub use reviews::ReviewSettings;
@@ -193,6 +195,8 @@ const GROUPS: &[&[Key]] = &[
     sandbox::PROFILE,
     EnforcementSettings::KEYS,
     TrustSettings::KEYS,
+    PackageSettings::KEYS,
+    ScopeTrustSettings::KEYS,
     CheckpointSettings::KEYS,
     DockerSettings::KEYS,
     KubernetesSettings::KEYS,

@@ -21,9 +21,9 @@ pub use groups::{
     EnforcementSettings, GdriveAccount, GdriveSettings, GithubSettings, GitlabSettings, ImagePullPolicy,
     InputSettings, KEYS, KubernetesSettings, LauncherChoice, MailSecurity, McpServerSettings,
     MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PRICES_DATE,
-    PlanSettings, PriceSettings, PriceSource, PullSettings, PushSettings, RecoveryChoice, ReplicaSettings,
-    ReviewSettings, RoleSettings, RunSettings, ServerSettings, SlackChannelSettings, TaskLoopChoice,
-    TriggerSettings, TrustSettings, WebhookChannelSettings,
+    PackageSettings, PlanSettings, PriceSettings, PriceSource, PullSettings, PushSettings, RecoveryChoice,
+    ReplicaSettings, ReviewSettings, RoleSettings, RunSettings, ScopeTrustSettings, ServerSettings,
+    SlackChannelSettings, TaskLoopChoice, TriggerSettings, TrustSettings, WebhookChannelSettings,
 };
 pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};

@@ -39,6 +39,19 @@ pub fn target(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path)
 }
 
+/// Returns the Go that `./test` installed, else that of the system where it is 1.24 or newer.
+#[must_use]
+pub fn go() -> Option<PathBuf> {
+    let installed = target("go/go/bin/go");
+    if installed.exists() {
+        return Some(installed);
+    }
+    let output = std::process::Command::new("go").arg("version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let minor = text.split("go1.").nth(1)?.split(['.', ' ']).next()?.parse::<u32>().ok()?;
+    (minor >= 24).then(|| PathBuf::from("go"))
+}
+
 /// Creates a directory that sandboxes show: below `target`, or below the home if the project is in a directory for temporary files, of which a
 /// sandbox has its own.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Arguments of the commands about teams.
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum GraphFormat {
@@ -38,10 +38,50 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Install a team for all projects, from a folder or a git repository.
+    /// Install a team for all projects, from a folder, a git repository or a registry. Shows first what the team may do.
     Install {
-        /// A folder with a team.yml, or the URL of a git repository, with `#BRANCH` or `#TAG` where it is not the usual one.
+        /// A folder with a team.yml; the URL of a git repository, with `#BRANCH`, `#TAG` or `#COMMIT`; `@scope/name` or `@scope/name@RANGE`; or
+        /// `oci://HOST/PATH:VERSION`.
         source: String,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+        /// Install a version that is older than the installed one.
+        #[arg(long)]
+        allow_downgrade: bool,
+    },
+    /// Show which locked packages have newer versions.
+    Outdated {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take new versions of the locked teams, after showing what differs.
+    Update(UpdateArgs),
+    /// Write the next version into team.yml.
+    Version {
+        /// `patch`, `minor`, `major`, or a version.
+        next: String,
+        /// A team's folder or team.yml. Default: the team here.
+        path: Option<String>,
+    },
+    /// Publish the team as a package in a registry.
+    Publish(PublishArgs),
+    /// Search the registries of the settings.
+    Search {
+        /// Words of the name or the description. Without any, all packages.
+        words: Vec<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a package: its versions, whose signature it has, what it may do.
+    Info {
+        /// `@scope/name`, `@scope/name@RANGE` or `oci://HOST/PATH:VERSION`.
+        package: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Create an example team in a folder of its name.
     Create {
@@ -56,4 +96,37 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// Names of teams, `@scope/name`. Default: all.
+    pub(crate) teams: Vec<String>,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Only show what differs.
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// A team's folder or team.yml. Default: the team here.
+    pub(crate) path: Option<String>,
+    /// The repository, `oci://HOST/PATH`. Default: that of the scope, by the setting registries.SCOPE.
+    #[arg(long, value_name = "REPOSITORY")]
+    pub(crate) to: Option<String>,
+    /// The SSH key that signs the package. Default: the setting packages.signing_key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<String>,
+    /// Check and show everything, and publish nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -4,12 +4,17 @@ use std::process::ExitCode;
 
 use cliq_project::{AssembledTeam, Project};
 
+use super::team::install::fetching;
 use crate::failure::Failure;
 use crate::{project, render, ui};
 
-pub(super) fn run(reference: &str) -> Result<ExitCode, Failure> {
+pub(super) fn run(reference: Option<&str>, locked: bool) -> Result<ExitCode, Failure> {
     let project = project::open()?;
-    let assembled = assemble(&project, reference)?;
+    let assembled = match reference {
+        Some(reference) if !locked => project.assemble_and_lock(reference, &fetching)?,
+        reference => project.assemble_locked(reference, &fetching)?,
+    };
+    show_warnings(&assembled);
     ui::line(format!("assembled {} into {}", assembled.workflow.name, project.dir().root()))?;
     ui::raw_styled(&assembled.workflow.to_text())?;
     render::sandbox::show(&assembled.workflow, project.dir().workspace())?;
@@ -20,7 +25,11 @@ pub(super) fn run(reference: &str) -> Result<ExitCode, Failure> {
 /// Assembles a team and shows the warnings about it.
 pub(super) fn assemble(project: &Project, reference: &str) -> Result<AssembledTeam, Failure> {
     let assembled = project.assemble(reference)?;
+    show_warnings(&assembled);
+    Ok(assembled)
+}
+
+fn show_warnings(assembled: &AssembledTeam) {
     let folder = &assembled.found.folder;
     render::diagnostics::show(folder.text(), folder.file(), &assembled.warnings);
-    Ok(assembled)
 }

@@ -1,5 +1,10 @@
 //! `cliq team`
 
+mod find;
+pub(super) mod install;
+mod publish;
+mod update;
+
 use std::process::ExitCode;
 
 use camino::Utf8Path;
@@ -30,7 +35,13 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         TeamCommand::List { json } => list(json),
-        TeamCommand::Install { source } => super::install::run(&source),
+        TeamCommand::Install { source, yes, allow_downgrade } => install::run(&source, yes, allow_downgrade),
+        TeamCommand::Outdated { json } => update::outdated(json),
+        TeamCommand::Update(args) => update::update(&args),
+        TeamCommand::Version { next, path } => publish::version(&next, path.as_deref()),
+        TeamCommand::Publish(args) => publish::publish(&args),
+        TeamCommand::Search { words, json } => find::search(&words, json),
+        TeamCommand::Info { package, json } => find::info(&package, json),
         TeamCommand::Create { name } => create(&name),
         TeamCommand::Show { path, json } => show(path.as_deref(), json),
     }

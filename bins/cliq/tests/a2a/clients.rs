@@ -74,21 +74,9 @@ fn the_official_javascript_client() {
     }
 }
 
-/// The system's Go where it is new enough, else the one that `./test` installed.
-fn go() -> Option<PathBuf> {
-    let installed = target("go/go/bin/go");
-    if installed.exists() {
-        return Some(installed);
-    }
-    let output = Command::new("go").arg("version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let minor = text.split("go1.").nth(1)?.split(['.', ' ']).next()?.parse::<u32>().ok()?;
-    (minor >= 24).then(|| PathBuf::from("go"))
-}
-
 #[test]
 fn the_official_go_client() {
-    let Some(go) = go() else {
+    let Some(go) = cliq_testkit::go() else {
         cliq_testkit::not_run("there is no Go 1.24 (./test installs one into target/go)");
         return;
     };
