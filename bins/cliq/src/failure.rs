@@ -202,12 +202,17 @@ impl From<ProjectError> for Failure {
             P::OtherVersionInstalled { .. } => Self::usage(message)
                 .hint("`cliq team install` another version, or set registries.SCOPE so that it can be fetched"),
             P::Package(error) => (*error).into(),
-            P::OtherPackage { .. } | P::LockOutdated { .. } | P::NotLocked(_) => Self::refused(message)
-                .hint("`cliq team update` shows what differs; `cliq assemble TEAM` locks it"),
+            P::OtherPackage { .. } => Self::refused(message),
+            P::OtherRegistry { .. } => Self::refused(message).hint(
+                "if the registry moved, remove .cliq/team.lock and assemble the team again; else ask who changed the lock",
+            ),
+            P::LockOutdated { .. } => Self::refused(message)
+                .hint("`cliq team update` shows what differs; `cliq assemble TEAM` locks what is there"),
+            P::NotLocked(_) => Self::refused(message).hint("`cliq assemble TEAM` locks what a team needs"),
             P::Downgrade { .. } => Self::refused(message)
-                .hint("`cliq team install --allow-downgrade` installs it all the same; `cliq assemble @scope/name@VERSION` takes one version"),
+                .hint("ask those who publish it where the newer version is; `cliq team install --allow-downgrade` installs it all the same, `cliq assemble @scope/name@VERSION` takes one version"),
             P::NoLock => Self::usage(message).hint("`cliq assemble TEAM` writes it"),
-            P::TeamFiles { .. } => Self::refused(message),
+            P::TeamFiles { .. } | P::LeavesPackage(_) => Self::refused(message),
             P::TeamPhase { source, .. } => Self { message, ..Self::from(*source) },
             P::TeamCycle { .. } => Self::usage(message).hint("take one of them out of the circle"),
             P::TeamPhaseNotAssembled => {
@@ -254,19 +259,26 @@ impl From<PackageError> for Failure {
             P::NoRegistry(_) | P::NoVersion { .. } => Self::usage(message),
             P::Moved { .. } => Self::refused(message)
                 .hint("ask those who publish it; if the new one is theirs, they publish a new version"),
+            P::Unsigned { .. } | P::OtherSigner { .. } => Self::refused(message).hint(
+                "if you trust who publishes it, add the public key to the setting; `@scope/name@VERSION` takes an earlier version",
+            ),
             P::Format { .. }
             | P::OtherTeam { .. }
             | P::OtherVersion { .. }
             | P::Content { .. }
             | P::OtherContent { .. }
-            | P::Unsigned { .. }
-            | P::OtherSigner { .. }
             | P::Exists { .. }
             | P::WouldBeUnsigned { .. }
             | P::Raced { .. }
             | P::Registry(RegistryError::Changed { .. } | RegistryError::TooLong { .. }) => {
                 Self::refused(message)
             }
+            P::Registry(RegistryError::NotFound { .. }) => Self::failed(message).hint(
+                "`cliq team info` shows the versions of a package; if .cliq/team.lock names it, `cliq team update` takes another",
+            ),
+            P::Registry(RegistryError::Unreachable { .. }) => Self::failed(message).hint(
+                "the settings registries.* say where packages are; SSL_CERT_FILE names other certificates, packages.plain_http hosts without TLS",
+            ),
             P::Registry(_) | P::Signature(_) | P::File(_) => Self::failed(message),
             _ => Self::failed(message),
         }

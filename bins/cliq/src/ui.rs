@@ -118,6 +118,11 @@ pub(crate) fn raw_styled(text: &str) -> io::Result<()> {
     write!(anstream::stdout(), "{text}")
 }
 
+/// A number of things, such as `1 team` and `2 teams`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Makes text of unknown origin safe for a terminal: control characters, and so escape sequences, are replaced.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '·' } else { c }).collect()

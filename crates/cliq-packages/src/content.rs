@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext};
 
-use crate::Digest;
+use crate::{Digest, FileDigests};
 
 /// Maximum number of files of a package.
 pub const MAX_FILES: usize = 10_000;
@@ -238,27 +238,11 @@ impl Content {
     /// the mode is `x` or `-`. The same files have the same digest, wherever they come from.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let line = |(path, file): (&Utf8PathBuf, &File)| {
-            let mode = if file.executable { 'x' } else { '-' };
-            format!("{} {mode} {path}\n", Digest::of(&file.bytes).hex())
-        };
-        Digest::of(self.files.iter().map(line).collect::<String>().as_bytes())
-    }
-
-    /// The digests of the folders directly below `within`, by their names.
-    #[must_use]
-    pub fn digests_below(&self, within: &str) -> BTreeMap<String, Digest> {
-        let mut parts: BTreeMap<String, Self> = BTreeMap::new();
+        let mut digests = FileDigests::default();
         for (path, file) in &self.files {
-            let Ok(rest) = path.strip_prefix(within) else { continue };
-            let mut components = rest.components();
-            let (Some(first), rest) = (components.next(), components.as_path()) else { continue };
-            if !rest.as_str().is_empty() {
-                let part = parts.entry(first.as_str().to_owned()).or_default();
-                part.files.insert(rest.to_owned(), file.clone());
-            }
+            digests.add(path, file.executable, Digest::of(&file.bytes));
         }
-        parts.into_iter().map(|(name, part)| (name, part.digest())).collect()
+        digests.digest()
     }
 
     /// Writes the files below a folder.

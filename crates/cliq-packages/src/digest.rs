@@ -1,6 +1,7 @@
 //! SHA-256 digests, written as in OCI registries.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,16 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Computes the digest of what a reader has.
+    ///
+    /// # Errors
+    /// The reader fails.
+    pub fn of_reader(reader: &mut impl io::Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        io::copy(reader, &mut hasher)?;
+        Ok(Self(hasher.finalize().into()))
     }
 
     /// Returns the digits, without `sha256:`.

@@ -11,6 +11,7 @@ mod content;
 #[cfg(feature = "registry")]
 mod credentials;
 mod digest;
+mod digests;
 mod format;
 mod lock;
 #[cfg(feature = "registry")]
@@ -26,6 +27,7 @@ pub use content::{Content, ContentError, File, MAX_ARCHIVE_BYTES, MAX_BYTES, MAX
 #[cfg(feature = "registry")]
 pub use credentials::Credentials;
 pub use digest::{Digest, DigestError};
+pub use digests::FileDigests;
 pub use format::{
     ARCHIVE_TYPE, ARTIFACT_TYPE, CONFIG_TYPE, Descriptor, FormatError, Manifest, PackageConfig,
     SIGNATURE_TYPE,

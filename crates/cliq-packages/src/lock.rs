@@ -81,7 +81,7 @@ pub struct Lock {
 #[non_exhaustive]
 pub enum LockError {
     /// The file is not a lock.
-    #[error("{path} is damaged: {message}; `cliq assemble` writes a new one")]
+    #[error("{path} is damaged: {message}; `cliq assemble TEAM` writes a new one")]
     Damaged {
         /// The file.
         path: Utf8PathBuf,
@@ -152,6 +152,20 @@ impl Lock {
                     .is_none_or(|range| team.version.as_ref().is_some_and(|version| range.contains(version)))
         };
         self.teams.iter().filter(fits).max_by(|a, b| a.version.cmp(&b.version))
+    }
+
+    /// Teams whose version differs in another lock, with both versions. Teams with several versions are left out.
+    #[must_use]
+    pub fn version_changes<'a>(&'a self, other: &'a Self) -> Vec<(&'a TeamName, &'a Version, &'a Version)> {
+        let only = |lock: &'a Self, name: &TeamName| {
+            let mut teams = lock.teams.iter().filter(|team| team.name == *name);
+            teams.next().filter(|_| teams.next().is_none())?.version.as_ref()
+        };
+        let change = |team: &'a LockedTeam| {
+            let (from, to) = (only(self, &team.name)?, only(other, &team.name)?);
+            (from != to).then_some((&team.name, from, to))
+        };
+        self.teams.iter().filter_map(change).collect()
     }
 
     /// Differences to a newer lock, as sentences for people. Empty if the same teams are locked.

@@ -49,7 +49,10 @@ pub enum PackageError {
     )]
     NoRegistry(String),
     /// No version fits.
-    #[error("{package} has no version in {range}{}", newest.as_ref().map(|newest| format!(": the newest is {newest}")).unwrap_or_default())]
+    #[error("{package} {}", match newest {
+        Some(newest) => format!("has no version in {range}: the newest is {newest}"),
+        None => "has no versions: either nothing of this name is published, or its name is another".to_owned(),
+    })]
     NoVersion {
         /// Name or repository of the package.
         package: String,
@@ -433,32 +436,39 @@ impl Packages {
         }
     }
 
-    /// Packages of the registries in the settings whose name or description has all words of a text.
-    ///
-    /// # Errors
-    /// A registry fails, or does not list its repositories.
-    pub fn search(&self, text: &str) -> Result<Vec<FoundPackage>, PackageError> {
+    /// Packages of the registries in the settings whose name or description has all words of a text, and the errors of the scopes whose
+    /// registry fails or does not list its repositories.
+    #[must_use]
+    pub fn search(&self, text: &str) -> (Vec<FoundPackage>, Vec<(String, PackageError)>) {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        let mut found = Vec::new();
-        for place in self.places.values() {
-            for repository in self.registry.repositories(place)? {
-                let versions = self.registry.versions(&repository)?;
-                let Some(version) = Range::any().newest(&versions).or(versions.last()) else { continue };
-                let (_, bytes) = self.registry.manifest_of(&repository, version)?;
-                // Another kind of artifact in the same place is none of ours.
-                let Ok(manifest) = Manifest::parse(&bytes) else { continue };
-                let annotation = |key: &str| manifest.annotations.get(key).map(|text| shown(text));
-                let name = annotation(TITLE).unwrap_or_default();
-                let description = annotation("org.opencontainers.image.description");
-                let searched =
-                    format!("{name} {}", description.as_deref().unwrap_or_default()).to_lowercase();
-                if words.iter().all(|word| searched.contains(word.as_str())) {
-                    found.push(FoundPackage { name, version: version.clone(), description, repository });
-                }
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        for (scope, place) in &self.places {
+            match self.search_place(place, &words) {
+                Ok(packages) => found.extend(packages),
+                Err(error) => failed.push((scope.clone(), error)),
             }
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
         found.dedup();
+        (found, failed)
+    }
+
+    fn search_place(&self, place: &Repository, words: &[String]) -> Result<Vec<FoundPackage>, PackageError> {
+        let mut found = Vec::new();
+        for repository in self.registry.repositories(place)? {
+            let versions = self.registry.versions(&repository)?;
+            let Some(version) = Range::any().newest(&versions).or(versions.last()) else { continue };
+            let (_, bytes) = self.registry.manifest_of(&repository, version)?;
+            // Another kind of artifact in the same place is none of ours.
+            let Ok(manifest) = Manifest::parse(&bytes) else { continue };
+            let annotation = |key: &str| manifest.annotations.get(key).map(|text| shown(text));
+            let name = annotation(TITLE).unwrap_or_default();
+            let description = annotation("org.opencontainers.image.description");
+            let searched = format!("{name} {}", description.as_deref().unwrap_or_default()).to_lowercase();
+            if words.iter().all(|word| searched.contains(word.as_str())) {
+                found.push(FoundPackage { name, version: version.clone(), description, repository });
+            }
+        }
         Ok(found)
     }
 }

@@ -131,7 +131,9 @@ impl Source {
             || url.ends_with(".git") && !Utf8Path::new(url).join("team.yml").exists();
         if is_git {
             let (url, reference) = match text.split_once('#') {
-                Some((url, reference)) => (url, Some(reference.to_owned())),
+                Some((url, reference)) => {
+                    (url, Some(reference.to_owned()).filter(|reference| !reference.is_empty()))
+                }
                 None => (text, None),
             };
             return Ok(Self::Git(GitSource { url: url.to_owned(), reference }));
@@ -143,6 +145,16 @@ impl Source {
     }
 
     fn registry(rest: &str) -> Result<Self, SourceError> {
+        let wrong = |why| SourceError::Repository { text: "oci://…".to_owned(), why };
+        let host = rest.split('/').next().unwrap_or(rest);
+        if host.contains('@') {
+            return Err(wrong(
+                "credentials are those of Docker (`docker login HOST`), not part of the address",
+            ));
+        }
+        if host.len() == rest.len() {
+            return Err(wrong("it has no path"));
+        }
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest.parse()?)),
             None => (rest, None),

@@ -106,6 +106,21 @@ pub enum ProjectError {
         /// Name and version in team.yml.
         found: String,
     },
+    /// The lock names another registry than the settings.
+    #[error("{name} is locked from {locked}, and registries.{scope} says {place}")]
+    OtherRegistry {
+        /// Name of the team.
+        name: String,
+        /// Scope of the team.
+        scope: String,
+        /// Repository in the lock.
+        locked: String,
+        /// Repository by the settings.
+        place: String,
+    },
+    /// A team phase of a package names a folder outside of the package.
+    #[error("{0} is not in the package: a team phase of a package names a folder in it, or another package")]
+    LeavesPackage(String),
     /// A version is older than the one that is there.
     #[error("{name} {to} is refused: it is older than {from}, which is there")]
     Downgrade {

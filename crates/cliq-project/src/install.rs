@@ -9,7 +9,7 @@ use cliq_workflow::{Diagnostic, TeamFolder};
 use semver::Version;
 
 use crate::packages::TeamPermissions;
-use crate::packages::installed::{FILE, lock_of};
+use crate::packages::installed::FILE;
 use crate::packages::resolve::{Choice, ResolvedTeam, Resolver};
 use crate::team_files::{check_files, copy_tree};
 use crate::teams::FoundTeam;
@@ -47,7 +47,7 @@ pub struct Installation {
     pub permissions: Vec<TeamPermissions>,
     /// Signature, as a sentence; `None` for a team that is no package.
     pub signature: Option<String>,
-    /// Version of the installed package of the same repository, if that is newer.
+    /// Version of the installed team, if a package is to replace a newer one.
     pub newer: Option<Version>,
     found: FoundTeam,
     warnings: Vec<Diagnostic>,
@@ -137,19 +137,16 @@ impl Host {
         })
     }
 
-    /// The version of the installed package, if it is from the same repository and newer.
+    /// The version of the installed team, if a package is to replace a newer one. A folder or a repository may be older: it is under the
+    /// control of the person.
     fn newer_package(&self, team: &ResolvedTeam) -> Result<Option<Version>, ProjectError> {
+        if !matches!(team.found.origin, Origin::Registry { .. }) {
+            return Ok(None);
+        }
         let place =
             self.home.as_ref().ok_or(ProjectError::NoHome)?.join("teams").join(team.workflow.name.as_str());
-        let installed = lock_of(&place).and_then(|lock| lock.find(&team.workflow.name, None).cloned());
-        let Some(installed) = installed else { return Ok(None) };
-        let is_same = match (&installed.origin, &team.found.origin) {
-            (Origin::Registry { repository: old, .. }, Origin::Registry { repository: new, .. }) => {
-                old == new
-            }
-            _ => false,
-        };
-        Ok(installed.version.filter(|old| is_same && Some(old) > team.workflow.version.as_ref()))
+        let installed = TeamFolder::load(&place).ok().and_then(|folder| folder.check().workflow?.version);
+        Ok(installed.filter(|old| Some(old) > team.workflow.version.as_ref()))
     }
 }
 

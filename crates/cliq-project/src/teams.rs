@@ -65,11 +65,12 @@ impl FoundTeam {
     #[cfg(feature = "packages")]
     pub(crate) fn signature_text(&self) -> Option<String> {
         use cliq_packages::Signature;
+        let scope = self.package.as_ref().map_or("SCOPE", |(name, _)| name.scope());
         Some(match self.signature.as_ref()? {
             Signature::Trusted(signer) => format!("signed by {signer}, which the settings trust"),
             Signature::Unchecked(key) => {
                 format!(
-                    "signed with the key {key}; no setting trust.SCOPE.signers says whose key that should be"
+                    "signed with the key {key}; the setting trust.{scope}.signers would say whose it must be"
                 )
             }
             Signature::Missing => "not signed".to_owned(),
@@ -154,7 +155,10 @@ impl Host {
             let found = self.load_team(&dir)?;
             let lock = lock_of(&dir);
             let origin = lock.as_ref().and_then(|lock| lock.teams.iter().find(|team| team.name == name));
-            let origin = origin.map_or_else(|| found.origin.clone(), |team| team.origin.clone());
+            // The folder that it was copied from may be another by now.
+            let origin =
+                origin.map(|team| &team.origin).filter(|origin| !matches!(origin, Origin::Folder { .. }));
+            let origin = origin.unwrap_or(&found.origin).clone();
             return Ok(Some(FoundTeam { lock, ..found.from(origin, None) }));
         }
         let Some(bundled) = BUNDLED.iter().chain(HIDDEN).find(|team| team.name == name) else {

@@ -265,7 +265,11 @@ mod tests {
                 "mcp.*.trusted",
                 "sandbox.mechanism",
                 "sandbox.missing",
-                "trusted_projects"
+                "trusted_projects",
+                "registries.*",
+                "packages.signing_key",
+                "packages.plain_http",
+                "trust.*.signers"
             ]
         );
     }

@@ -176,7 +176,11 @@ pub(crate) static PHASE: &[Field] = &[
     may("sources", Type::Objects(SOURCE), "What to fetch. On pull and connector phases."),
     may("targets", Type::Objects(TARGET), "What to publish. On push phases."),
     may("target_entries", Type::Objects(TARGET), "What to publish. On push and connector phases."),
-    may("team", Type::Text, "Which team a team phase runs: `@scope/name`. Required there."),
+    may(
+        "team",
+        Type::Text,
+        "The team that a team phase runs: `@scope/name`, `@scope/name@RANGE`, a folder, or another source of a package. Required there.",
+    ),
     may("inputs", Type::TextMap, "What a team phase gives its team."),
     may(
         "timeout",

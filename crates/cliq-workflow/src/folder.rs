@@ -25,6 +25,10 @@ pub trait TeamFiles {
     }
     /// Returns the kind of the file at `path` within the team folder.
     fn entry(&self, path: &Utf8Path) -> EntryFile;
+    /// Whether the team is being written: an input that nothing refers to yet is a warning then.
+    fn is_draft(&self) -> bool {
+        false
+    }
     /// Agents that are installed outside the team.
     fn installed_agents(&self) -> Vec<String>;
     /// Returns the reason why an installed agent of this name cannot be used, or `None` if it can or there is none.
@@ -91,6 +95,8 @@ pub struct TeamFolder {
     installed: Vec<String>,
     broken: BTreeMap<String, String>,
     schema_check: Option<SchemaCheck>,
+    /// Whether the team is being written.
+    draft: bool,
 }
 
 /// Check of a JSON Schema: the reason why it is not valid.
@@ -158,6 +164,7 @@ impl TeamFolder {
             installed: Vec::new(),
             broken: BTreeMap::new(),
             schema_check: None,
+            draft: false,
         })
     }
 
@@ -172,6 +179,13 @@ impl TeamFolder {
     #[must_use]
     pub fn with_broken_agents(mut self, agents: impl IntoIterator<Item = (String, String)>) -> Self {
         self.broken = agents.into_iter().collect();
+        self
+    }
+
+    /// The same as a draft: an input that nothing refers to is a warning.
+    #[must_use]
+    pub fn as_draft(mut self) -> Self {
+        self.draft = true;
         self
     }
 
@@ -297,6 +311,9 @@ pub fn link_that_leaves(path: &Utf8Path, root: &Utf8Path) -> Option<Utf8PathBuf>
 }
 
 impl TeamFiles for TeamFolder {
+    fn is_draft(&self) -> bool {
+        self.draft
+    }
     fn has_role(&self, name: &str) -> bool {
         self.role(name).is_some()
     }

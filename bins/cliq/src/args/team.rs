@@ -18,6 +18,12 @@ pub(crate) enum TeamCommand {
     Validate {
         /// A team's folder or team.yml, or `@scope/name`. Default: the team here, else the assembled one.
         path: Option<String>,
+        /// Check the team as one that is being written: an input that nothing refers to is a warning.
+        #[arg(long)]
+        draft: bool,
+        /// Check it again whenever a file of it changes, as a draft. Ctrl-C ends it.
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,

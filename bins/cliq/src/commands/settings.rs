@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_protocol::without_credentials;
-use cliq_settings::{Entry, KEYS, Key, PRICES_DATE, PriceSettings, PriceSource, Settings, Source};
+use cliq_settings::{Class, Entry, KEYS, Key, PRICES_DATE, PriceSettings, PriceSource, Settings, Source};
 use serde_json::{Value, json};
 
 use crate::args::SettingsCommand;
@@ -34,6 +34,12 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
         SettingsCommand::Set { key, value, global } => {
             let file = here.file(*global)?;
             let value = if value == "-" { standard_input()? } else { value.clone() };
+            if !*global && Key::find(key)?.class == Class::Person {
+                return Err(Failure::usage(format!(
+                    "`{key}` is a setting of a person: a project cannot set it"
+                ))
+                .hint("`--global` sets it for all projects"));
+            }
             if !*global && holds_secret(key, &value)? {
                 check_secret_of_project(key, &file)?;
             }

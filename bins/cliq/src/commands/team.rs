@@ -4,6 +4,7 @@ mod find;
 pub(super) mod install;
 mod publish;
 mod update;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,11 @@ use crate::ui::{self, BOLD, DIM, GREEN, RED, paint};
 
 pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
     match command {
-        TeamCommand::Validate { path, json } => validate(path.as_deref(), json),
+        TeamCommand::Validate { path, watch: true, .. } => watch::run(path.as_deref()),
+        TeamCommand::Validate { path, draft, json, .. } => {
+            let is_valid = validate(path.as_deref(), draft, json)?;
+            Ok(if is_valid { ExitCode::SUCCESS } else { ExitCode::from(2) })
+        }
         TeamCommand::Graph { path, format } => {
             let workflow = valid(path.as_deref())?;
             ui::raw_styled(&match format {
@@ -47,8 +52,12 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    let found = find(path)?;
+/// Shows every problem of a team. Gives whether it has no errors.
+fn validate(path: Option<&str>, is_draft: bool, as_json: bool) -> Result<bool, Failure> {
+    let mut found = find(path)?;
+    if is_draft {
+        found.folder = found.folder.as_draft();
+    }
     let checked = found.folder.check();
     let (file, valid) = (found.folder.file(), checked.workflow.is_some());
     if as_json {
@@ -83,7 +92,7 @@ fn validate(path: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
             None => ui::line(format!("{} {file}: {count}", paint(RED, "invalid:")))?,
         }
     }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(valid)
 }
 
 /// The team that a person names; without a name the team of this directory, else the assembled one.

@@ -169,3 +169,40 @@ fn links_that_leave_a_team_are_refused_alike() {
         );
     }
 }
+
+#[test]
+fn an_unused_input_is_a_warning_in_a_draft() {
+    let env = Env::bare();
+    env.write(
+        "team/team.yml",
+        "name: \"@local/team\"\ninputs:\n  - {name: topic, description: What to write about}\nphases:\n  - {name: a, type: exec, commands: [{name: x, run: 'true'}]}\n",
+    );
+    env.cliq(["team", "validate", "team"]).expect(2).says("unused-input");
+    env.cliq(["team", "validate", "team", "--draft"]).expect(0).says("unused-input").says("with 1 warning");
+    let found = env.cliq(["team", "validate", "team", "--draft", "--json"]).expect(0).json();
+    assert_eq!(found["diagnostics"][0]["severity"], "warning");
+    env.cliq(["assemble", "team"]).expect(2);
+}
+
+#[test]
+fn a_watched_team_is_validated_again_when_a_file_changes() {
+    let env = Env::bare();
+    env.cliq(["team", "create", "site"]).expect(0);
+    let out = std::fs::File::create(env.path("out")).unwrap();
+    let mut command = env.command(["team", "validate", "site", "--watch"]);
+    let mut child = command.stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap();
+    env.wait_for("the first result", || env.read("out").contains("valid: @local/site"));
+    let good = env.read("site/team.yml");
+    env.write("site/team.yml", &good.replace("agent: worker", "agent: wroker"));
+    env.wait_for("the error", || env.read("out").contains("wroker"));
+    std::fs::remove_file(env.path("site/team.yml")).unwrap();
+    env.wait_for("the file is missed", || {
+        env.read("out").contains("no team.yml") || env.read("out").contains("there is no team")
+    });
+    env.write("site/team.yml", &good);
+    env.wait_for("the second result", || env.read("out").matches("valid: @local/site").count() == 2);
+    std::fs::remove_file(env.path("site/roles/fixer.md")).unwrap();
+    env.wait_for("the missing role", || env.read("out").contains("roles/fixer.md"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -321,6 +321,13 @@ fn archives_that_do_harm_are_refused() {
     // A team.yml of another version than the package.
     world.put_signed("3.1.4", &whole);
     world.refuses("3.1.4", "its team.yml is that of @acme/site 3.0.0");
+    // A team phase that names a folder of the machine.
+    let outside = world.maria.path("site").display().to_string();
+    team(&world.maria, "site", "@acme/other", "1.0.0", "weeds");
+    team_of(&world.maria, "outer", "@acme/site", "3.1.6", &[&outside]);
+    let text = world.maria.read("outer/team.yml");
+    world.put_signed("3.1.6", &archive(&[("team.yml", Regular, text.as_bytes())]));
+    world.refuses("3.1.6", "is not in the package");
     // A team that runs itself.
     team_of(&world.maria, "site", "@acme/site", "3.1.5", &["@acme/site@3.1.5"]);
     let text = world.maria.read("site/team.yml");

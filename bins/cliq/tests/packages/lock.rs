@@ -68,6 +68,26 @@ fn folders_and_repositories_are_locked_too() {
 }
 
 #[test]
+fn a_folder_may_be_larger_than_a_package() {
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    env.write(
+        "team/team.yml",
+        "name: \"@acme/large\"\nversion: 1.0.0\nagents:\n  own: {entry: agents/run.sh}\nphases:\n  - {name: a, type: standard, agent: own}\n",
+    );
+    env.write("team/roles/a.md", "Work.\n");
+    env.write_executable("team/agents/run.sh", "#!/bin/sh\n");
+    fs::write(env.path("team/agents/model.bin"), vec![7; 60 << 20]).unwrap();
+    env.cliq(["assemble", "./team"]).expect(0);
+    env.cliq(["assemble", "--locked"]).expect(0);
+    env.cliq(["team", "install", "./team", "--yes"]).expect(0);
+    env.cliq(["settings", "set", "--global", "registries.acme", "oci://localhost:1/teams"]).expect(0);
+    fs::write(env.path("team/agents/model.bin"), vec![8; 60 << 20]).unwrap();
+    env.cliq(["assemble", "--locked"]).expect(4).says("the files of @acme/large are others");
+    env.cliq(["team", "update", "--dry-run"]).expect(0).says("@acme/large 1.0.0, with other files");
+}
+
+#[test]
 fn a_warm_cache_needs_no_registry() {
     let Some(registry) = Registry::start() else { return };
     let env = registry.home();

@@ -83,7 +83,7 @@ fn a_team_with_sub_teams_and_skills_goes_from_one_home_to_another() {
     assert_eq!(env.read(".cliq/team.lock"), lock, "what is locked stays");
     assert_eq!(run(&registry, &env), "roses\nthorns\nleaves\n");
     registry.cliq(&env, ["team", "update", "@acme/lint"]).expect(0).says("newest in their range");
-    registry.cliq(&env, ["team", "update", "--yes"]).expect(0).says("updated 1 teams");
+    registry.cliq(&env, ["team", "update", "--yes"]).expect(0).says("updated 1 team and");
     assert_eq!(run(&registry, &env), "tulips\nthorns\nleaves\n");
     registry.cliq(&env, ["assemble", "--locked"]).expect(0);
     registry.cliq(&env, ["team", "update"]).expect(0).says("newest in their range");
@@ -139,4 +139,48 @@ fn what_cannot_be_published_says_why() {
     publish("site").expect(1).says("cannot reach localhost:1");
     env.cliq(["settings", "set", "--global", "registries.acme", "https://localhost:1/teams"]).expect(0);
     publish("site").expect(2).says("registries.acme").says("oci://HOST/PATH");
+}
+
+#[test]
+fn what_a_person_chooses_and_what_a_lock_may_not() {
+    let Some(registry) = Registry::start() else { return };
+    let maria = registry.home();
+    let publish = |version: &str, word: &str| {
+        team(&maria, "site", "@acme/site", version, word);
+        registry.cliq(&maria, ["team", "publish", "site"]).expect(0);
+    };
+    publish("1.0.0", "roses");
+    publish("1.1.0", "tulips");
+    let env = registry.home();
+    registry.cliq(&env, ["init"]).expect(0);
+    registry.cliq(&env, ["team", "install", "@acme/site@1.0.0", "--yes"]).expect(0);
+
+    // An update stays, though an older version is installed; a person may name the older one.
+    registry.cliq(&env, ["assemble", "@acme/site"]).expect(0);
+    registry.cliq(&env, ["team", "update", "--yes"]).expect(0);
+    registry.cliq(&env, ["assemble", "@acme/site"]).expect(0);
+    assert!(env.read(".cliq/team.yml").contains("tulips"));
+    registry.cliq(&env, ["assemble", "@acme/site@1.0.0"]).expect(0).says("the older version, 1.1.0 → 1.0.0");
+
+    // A lock does not choose another registry than the person.
+    let lock = env.read(".cliq/team.lock");
+    env.write(".cliq/team.lock", &lock.replace("/teams/site", "/evil/site"));
+    for args in [["assemble", "--locked"], ["assemble", "@acme/site@^1"]] {
+        registry.cliq(&env, args).expect(4).says("/evil/site, and registries.acme says oci://");
+    }
+    env.write(".cliq/team.lock", &lock);
+
+    // A package does not replace a newer team of a folder; a folder may replace anything.
+    team(&env, "own", "@acme/site", "1.5.0", "weeds");
+    registry.cliq(&env, ["team", "install", "own", "--yes"]).expect(0);
+    registry.cliq(&env, ["team", "install", "@acme/site", "--yes"]).expect(4).says("it is older than 1.5.0");
+    team(&env, "own", "@acme/site", "0.5.0", "weeds");
+    registry.cliq(&env, ["team", "install", "own", "--yes"]).expect(0);
+
+    // One registry that is down does not hide what others have; a name that is wrong is said to be.
+    env.cliq(["settings", "set", "--global", "registries.down", "oci://localhost:1/x"]).expect(0);
+    registry.cliq(&env, ["team", "search"]).expect(1).says("registries.down").says("@acme/site");
+    registry.cliq(&env, ["team", "info", "@acme/sight"]).expect(2).says("has no versions");
+    // What a project may not choose is not stored in it.
+    env.cliq(["settings", "set", "trust.acme.signers", "[]"]).expect(2).says("--global");
 }

@@ -118,7 +118,8 @@ fn what_cannot_be_enforced_is_refused() {
         .says("is not installed");
     assert!(!world.env.exists(".cliq/journal.jsonl"), "nothing has started");
     // A project cannot permit it.
-    world.cliq(&["settings", "set", "sandbox.missing", "warn"]).expect(0);
+    world.cliq(&["settings", "set", "sandbox.missing", "warn"]).expect(2).says("a project cannot set it");
+    world.env.write(".cliq/settings.json", "{\"sandbox\": {\"missing\": \"warn\"}}");
     without(&["run", "--headless"]).expect(1);
     world.cliq(&["settings", "set", "-g", "sandbox.missing", "warn"]).expect(0);
     without(&["run", "--headless"]).expect(0).says("processes of this run are not restricted");

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Component, Utf8Path};
-use cliq_packages::{Content, ContentError};
 use cliq_workflow::ValidatedWorkflow;
 
 /// Files and folders that belong to every team that has them.
@@ -22,14 +21,9 @@ pub(crate) fn program_folders(workflow: &ValidatedWorkflow) -> BTreeSet<String> 
     entries.chain(programs).filter_map(top).collect()
 }
 
-/// Adds the files of the team in a folder below `within`.
-pub(crate) fn add_files(
-    content: &mut Content,
-    dir: &Utf8Path,
-    within: &Utf8Path,
-    workflow: &ValidatedWorkflow,
-) -> Result<(), ContentError> {
+/// Files and folders directly below the folder of a team that belong to it.
+pub(crate) fn parts(workflow: &ValidatedWorkflow) -> BTreeSet<String> {
     let mut parts = program_folders(workflow);
     parts.extend(ALWAYS.map(str::to_owned));
-    content.read_parts(dir, within, parts.iter().map(String::as_str))
+    parts
 }

@@ -61,8 +61,9 @@ impl Host {
             ));
         }
         let version = team.workflow.version.clone();
-        let version = version
-            .ok_or_else(|| unpublishable("it has no version: `cliq team version 0.1.0` writes one".into()))?;
+        let version = version.ok_or_else(|| {
+            unpublishable("it has no version: `cliq team version 0.1.0 PATH` writes one".into())
+        })?;
         let mut requires = BTreeMap::new();
         let phases = team.workflow.phases().filter_map(|(_, phase)| Some((phase, phase.team.as_deref()?)));
         for (phase, reference) in phases {

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_packages::{
-    Cache, Content, Digest, GitSource, Lock, LockedTeam, NamedSource, Origin, Pick, Range, Repository, Source,
+    Cache, Content, Digest, FileDigests, GitSource, Lock, LockedTeam, NamedSource, Origin, Pick, Range,
+    Repository, Source,
 };
 use cliq_protocol::{PhaseName, TeamName, without_credentials};
 use cliq_workflow::{Diagnostic, ValidatedWorkflow};
 
-use super::files::add_files;
+use super::files::parts;
 use super::git::temporary;
 use crate::teams::FoundTeam;
 use crate::{Host, ProjectError};
@@ -79,21 +80,37 @@ pub(crate) struct ResolvedTeam {
 }
 
 impl ResolvedTeam {
-    /// Files of the team, with those of the teams that are part of its folder.
+    /// Files of the team, with those of the teams that are part of its folder, within the limits of a package.
     pub(crate) fn content(&self) -> Result<Content, ProjectError> {
         let mut content = Content::default();
-        self.add_to(&mut content, Utf8Path::new(""))?;
+        for (within, team) in self.parts() {
+            let parts = parts(&team.workflow);
+            content
+                .read_parts(team.found.folder.dir(), &within, parts.iter().map(String::as_str))
+                .map_err(|source| ProjectError::TeamFiles { team: self.workflow.name.to_string(), source })?;
+        }
         Ok(content)
     }
 
-    fn add_to(&self, content: &mut Content, within: &Utf8Path) -> Result<(), ProjectError> {
-        add_files(content, self.found.folder.dir(), within, &self.workflow)
-            .map_err(|source| ProjectError::TeamFiles { team: self.workflow.name.to_string(), source })?;
-        let mut parts: BTreeMap<&Utf8Path, &Self> = BTreeMap::new();
-        for (_, team) in &self.teams {
-            parts.extend(team.part.as_deref().map(|part| (part, team)));
+    /// Digests of the same files, without limits.
+    fn digests(&self) -> Result<FileDigests, ProjectError> {
+        let mut digests = FileDigests::default();
+        for (within, team) in self.parts() {
+            let parts = parts(&team.workflow);
+            digests.read_parts(team.found.folder.dir(), &within, parts.iter().map(String::as_str))?;
         }
-        parts.into_iter().try_for_each(|(part, team)| team.add_to(content, &within.join(part)))
+        Ok(digests)
+    }
+
+    /// The team and those that are part of its folder, at every depth, by their path in the folder.
+    fn parts(&self) -> BTreeMap<Utf8PathBuf, &Self> {
+        let mut found = BTreeMap::from([(Utf8PathBuf::new(), self)]);
+        for (_, team) in &self.teams {
+            if let Some(part) = &team.part {
+                found.extend(team.parts().into_iter().map(|(within, team)| (part.join(within), team)));
+            }
+        }
+        found
     }
 
     /// Lock of the team. `reference` is the reference by which it was found; folders below `workspace` are named by their relative path.
@@ -111,8 +128,8 @@ impl ResolvedTeam {
 
     fn add_locked(&self, teams: &mut BTreeMap<(String, Digest), LockedTeam>) -> Result<(), ProjectError> {
         if self.part.is_none() {
-            let content = self.content()?;
-            let digest = self.found.content.unwrap_or_else(|| content.digest());
+            let digests = self.digests()?;
+            let digest = self.found.content.unwrap_or_else(|| digests.digest());
             let key = (self.workflow.name.to_string(), digest);
             let locked = teams.entry(key).or_insert_with(|| LockedTeam {
                 name: self.workflow.name.clone(),
@@ -120,7 +137,7 @@ impl ResolvedTeam {
                 origin: self.found.origin.clone(),
                 content: digest,
                 requested: Vec::new(),
-                skills: content.digests_below("skills"),
+                skills: digests.digests_below("skills"),
             });
             if let Some(range) = &self.requested
                 && !locked.requested.contains(range)
@@ -283,7 +300,11 @@ impl<'a> Resolver<'a> {
         } else {
             let path = outer.folder.dir().join(reference);
             if path.exists() || reference.contains('/') {
-                return Ok((self.host.load_team(&path)?, None));
+                let found = self.host.load_team(&path)?;
+                if outer.package.is_some() && part_of(outer, &found).is_none() {
+                    return Err(ProjectError::LeavesPackage(reference.to_owned()));
+                }
+                return Ok((found, None));
             }
             Source::Named(format!("@local/{reference}").parse()?)
         };
@@ -339,22 +360,31 @@ impl<'a> Resolver<'a> {
     fn find_named(&self, named: &NamedSource, installed: Option<&Lock>) -> Result<FoundTeam, ProjectError> {
         let NamedSource { name, range } = named;
         let locked = self.choice.locked(name, range.as_ref());
+        if let Some(LockedTeam { origin: Origin::Registry { repository, .. }, .. }) = locked {
+            self.check_place(name, repository)?;
+        }
         if self.choice.is_locked() {
             let team = locked.ok_or_else(|| ProjectError::NotLocked(named.to_string()))?;
             return self.restore(team, None);
         }
         let is_updated = matches!(self.choice, Choice::Update { .. }) && locked.is_none();
         let Some(range) = range else {
-            // A name alone means the team of this machine, if there is one.
-            let place = if is_updated { self.place_of_locked(name) } else { None };
-            return match (place, self.host.find_local(name.as_str())?) {
-                (Some(place), _) => self.fetch_newest(&place, name, &Range::any()),
-                (None, Some(found)) => Ok(found),
-                (None, None) => match (locked, self.place(name)?) {
-                    (Some(team), _) => self.restore(team, None),
-                    (None, Some(place)) => self.fetch_newest(&place, name, &Range::any()),
-                    (None, None) => Err(self.host.unknown_team(name.as_str())?),
-                },
+            // A name alone means what is locked, if that is a package, else the team of this machine.
+            let package = locked.filter(|team| matches!(team.origin, Origin::Registry { .. }));
+            if let Some(package) = package {
+                return self.restore(package, None);
+            }
+            let updated = if is_updated { self.place_of_locked(name) } else { None };
+            if let Some(place) = updated {
+                return self.fetch_newest(&place, name, &Range::any());
+            }
+            if let Some(found) = self.host.find_local(name.as_str())? {
+                return Ok(found);
+            }
+            return match (locked, self.place(name)?) {
+                (Some(team), _) => self.restore(team, None),
+                (None, Some(place)) => self.fetch_newest(&place, name, &Range::any()),
+                (None, None) => Err(self.host.unknown_team(name.as_str())?),
             };
         };
         let known = locked.or_else(|| {
@@ -376,6 +406,19 @@ impl<'a> Resolver<'a> {
                 version: version.map(|v| v.to_string()),
             }),
             None => Err(ProjectError::NoRegistry { name: name.to_string(), scope: name.scope().to_owned() }),
+        }
+    }
+
+    /// Checks that a lock, which comes with a project, does not choose another registry for a scope than the person.
+    fn check_place(&self, name: &TeamName, locked: &Repository) -> Result<(), ProjectError> {
+        match self.place(name)? {
+            Some(place) if place != *locked => Err(ProjectError::OtherRegistry {
+                name: name.to_string(),
+                scope: name.scope().to_owned(),
+                locked: locked.to_string(),
+                place: place.to_string(),
+            }),
+            _ => Ok(()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cliq_packages::{Content, Lock};
+use cliq_packages::{Content, Lock, LockedTeam};
 use cliq_protocol::TeamName;
 use semver::Version;
 use similar::TextDiff;
@@ -73,7 +73,7 @@ impl Project {
         } else {
             // The locked files may be gone: then every file is new.
             let locked = Resolver::new(self.host(), Choice::Locked(&lock), fetching).within(workspace);
-            updates(locked.resolve(&reference).ok().as_ref(), &team)?
+            updates(locked.resolve(&reference).ok().as_ref(), &team, &changed(&lock, &newer))?
         };
         Ok(UpdatePlan { updates, team, lock: newer })
     }
@@ -103,7 +103,8 @@ fn sides(team: Option<&ResolvedTeam>) -> Result<BTreeMap<String, Side>, ProjectE
     for (team, permissions) in team.all().into_iter().zip(team.permissions()) {
         if team.part.is_none() {
             let side = Side {
-                content: team.content()?,
+                // A folder may be larger than a package; its differences are not shown then.
+                content: team.content().unwrap_or_default(),
                 version: team.workflow.version.clone(),
                 permissions: permissions.sentences(),
             };
@@ -113,7 +114,21 @@ fn sides(team: Option<&ResolvedTeam>) -> Result<BTreeMap<String, Side>, ProjectE
     Ok(sides)
 }
 
-fn updates(old: Option<&ResolvedTeam>, new: &ResolvedTeam) -> Result<Vec<TeamUpdate>, ProjectError> {
+/// Names of the teams whose files differ between two locks.
+fn changed(old: &Lock, new: &Lock) -> BTreeSet<String> {
+    let is_in = |lock: &Lock, team: &LockedTeam| {
+        lock.teams.iter().any(|other| other.name == team.name && other.content == team.content)
+    };
+    let gone = old.teams.iter().filter(|team| !is_in(new, team));
+    let added = new.teams.iter().filter(|team| !is_in(old, team));
+    gone.chain(added).map(|team| team.name.to_string()).collect()
+}
+
+fn updates(
+    old: Option<&ResolvedTeam>,
+    new: &ResolvedTeam,
+    changed: &BTreeSet<String>,
+) -> Result<Vec<TeamUpdate>, ProjectError> {
     let (mut old, mut new) = (sides(old)?, sides(Some(new))?);
     let names: BTreeSet<String> = old.keys().chain(new.keys()).cloned().collect();
     let mut found = Vec::new();
@@ -121,7 +136,8 @@ fn updates(old: Option<&ResolvedTeam>, new: &ResolvedTeam) -> Result<Vec<TeamUpd
         let before = old.remove(&name).unwrap_or_default();
         let after = new.remove(&name).unwrap_or_default();
         let files = differences(&before.content, &after.content);
-        if files.is_empty() && before.version == after.version {
+        // The locked files of a folder are not there any more.
+        if files.is_empty() && before.version == after.version && !changed.contains(&name) {
             continue;
         }
         let is_new = |sentence: &String| !before.permissions.contains(sentence);

@@ -32,6 +32,9 @@ pub(crate) struct TeamText {
     /// The names of its role files, without directory and ending.
     #[serde(default)]
     roles: Vec<String>,
+    /// Whether the team is being written: an input that nothing refers to is a warning then.
+    #[serde(default)]
+    draft: bool,
 }
 
 /// Whether a team can run.
@@ -136,7 +139,7 @@ pub(crate) async fn validate(
 ) -> Result<axum::Json<Validation>, Problem> {
     let host = app.core.host().clone();
     blocking(move || {
-        let files = NamedRoles { roles: text.roles, agents: host.agents_outside_teams() };
+        let files = NamedRoles { roles: text.roles, agents: host.agents_outside_teams(), draft: text.draft };
         let checked = cliq_workflow::check(&text.team_yml, &files);
         let valid = checked.workflow.is_some();
         Ok(axum::Json(Validation { valid, diagnostics: diagnostics(&checked) }))
@@ -148,9 +151,13 @@ pub(crate) async fn validate(
 struct NamedRoles {
     roles: Vec<String>,
     agents: Vec<String>,
+    draft: bool,
 }
 
 impl cliq_workflow::TeamFiles for NamedRoles {
+    fn is_draft(&self) -> bool {
+        self.draft
+    }
     fn has_role(&self, name: &str) -> bool {
         self.roles.iter().any(|role| role == name)
     }

@@ -29,12 +29,9 @@ pub(super) fn check(cx: &Context<'_>, targets: &[Vec<usize>], problems: &mut Vec
         if !rules.used.contains(&name.value) {
             let mention = format!("$(inputs.{})", name.value);
             let message = format!("nothing refers to input `{}`", name.value);
-            problems.push(Diagnostic::error(
-                "unused-input",
-                name.span,
-                message,
-                format!("write `{mention}` where it is needed, or remove it"),
-            ));
+            let help = format!("write `{mention}` where it is needed, or remove it");
+            let make = if cx.files.is_draft() { Diagnostic::warning } else { Diagnostic::error };
+            problems.push(make("unused-input", name.span, message, help));
         }
     }
 }

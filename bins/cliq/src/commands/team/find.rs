@@ -20,7 +20,11 @@ pub(super) fn search(words: &[String], as_json: bool) -> Result<ExitCode, Failur
     if !as_json {
         ui::note("searching");
     }
-    let found = packages.search(&words.join(" ")).map_err(ProjectError::from)?;
+    let (found, failed) = packages.search(&words.join(" "));
+    let end = if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    for (scope, error) in &failed {
+        ui::warning(&format!("the registry of @{scope} (registries.{scope}): {error}"));
+    }
     if as_json {
         let row = |package: &cliq_packages::FoundPackage| {
             json!({
@@ -29,7 +33,7 @@ pub(super) fn search(words: &[String], as_json: bool) -> Result<ExitCode, Failur
             })
         };
         ui::json(&json!({"packages": found.iter().map(row).collect::<Vec<_>>()}))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(end);
     }
     if found.is_empty() {
         ui::line(format!("no package has {:?} in its name or description", words.join(" ")))?;
@@ -44,7 +48,7 @@ pub(super) fn search(words: &[String], as_json: bool) -> Result<ExitCode, Failur
             paint(DIM, format!("({})", package.repository))
         ))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(end)
 }
 
 pub(super) fn info(package: &str, as_json: bool) -> Result<ExitCode, Failure> {

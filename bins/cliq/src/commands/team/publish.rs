@@ -63,7 +63,7 @@ pub(super) fn publish(args: &PublishArgs) -> Result<ExitCode, Failure> {
         }
         install::permissions(&publication.permissions)?;
         match &publication.key {
-            Some(key) => ui::line(format!("signed with {key}"))?,
+            Some(key) => ui::line(format!("to be signed with {key}"))?,
             None => ui::line("not signed: `--key FILE` or the setting packages.signing_key signs it")?,
         }
     }
@@ -77,13 +77,17 @@ pub(super) fn publish(args: &PublishArgs) -> Result<ExitCode, Failure> {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let files = publication.files.len();
+    let files = ui::count(publication.files.len(), "file");
     match digest {
         Some(digest) => {
-            ui::line(format!("{} published {files} files, {bytes} bytes, as {digest}", paint(GREEN, "✓")))?;
-            ui::line(format!("next: `cliq team install {}@^{}`", publication.name, publication.version))?;
+            ui::line(format!("{} published {files}, {bytes} bytes, as {digest}", paint(GREEN, "✓")))?;
+            let (name, version) = (&publication.name, &publication.version);
+            ui::line(match &args.to {
+                Some(_) => format!("next: `cliq team install {}:{version}`", publication.repository),
+                None => format!("next: `cliq team install {name}@^{version}`"),
+            })?;
         }
-        None => ui::line(format!("{files} files, {bytes} bytes; nothing was published"))?,
+        None => ui::line(format!("{files}, {bytes} bytes; nothing was published"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

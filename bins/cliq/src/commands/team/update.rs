@@ -27,9 +27,12 @@ pub(super) fn outdated(as_json: bool) -> Result<ExitCode, Failure> {
     let project = project::open()?;
     let lock = project.lock()?.ok_or(ProjectError::NoLock)?;
     let packages = project.host().packages()?;
-    let mut rows = Vec::new();
+    let (mut rows, mut others) = (Vec::new(), 0);
     for LockedTeam { name, version, origin, requested, .. } in lock.teams {
-        let Origin::Registry { repository, .. } = origin else { continue };
+        let Origin::Registry { repository, .. } = origin else {
+            others += 1;
+            continue;
+        };
         if !as_json {
             ui::note(&format!("asking {}", repository.host()));
         }
@@ -57,20 +60,38 @@ pub(super) fn outdated(as_json: bool) -> Result<ExitCode, Failure> {
     }
     let old: Vec<&Row> =
         rows.iter().filter(|row| row.newest > row.locked || row.wanted > row.locked).collect();
+    if others > 0 {
+        let teams = ui::count(others, "locked team");
+        ui::line(format!("{teams} from folders and repositories: `cliq team update` looks at those"))?;
+    }
     if old.is_empty() {
-        ui::line(format!("{} packages, all of them the newest", rows.len()))?;
+        let newest = if rows.is_empty() { "" } else { ", none of them outdated" };
+        ui::line(format!("{}{newest}", ui::count(rows.len(), "package")))?;
         return Ok(ExitCode::SUCCESS);
     }
     let text =
         |version: &Option<Version>| version.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let width = old.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    ui::line(paint(DIM, format!("{:width$}  {:<12}  {:<12}  newest", "team", "locked", "in range")))?;
-    for row in old {
-        let wanted = format!("{:<12}", text(&row.wanted));
-        let wanted = if row.wanted > row.locked { paint(GREEN, wanted) } else { wanted };
-        ui::line(format!("{:width$}  {:<12}  {wanted}  {}", row.name, text(&row.locked), text(&row.newest)))?;
+    let of = |version: fn(&Row) -> &Option<Version>| {
+        old.iter().map(|row| text(version(row)).len()).chain([8]).max().unwrap_or(8)
+    };
+    let (locked, wanted) = (of(|row| &row.locked), of(|row| &row.wanted));
+    ui::line(paint(DIM, format!("{:width$}  {:locked$}  {:wanted$}  newest", "team", "locked", "in range")))?;
+    for row in &old {
+        let in_range = format!("{:wanted$}", text(&row.wanted));
+        let in_range = if row.wanted > row.locked { paint(GREEN, in_range) } else { in_range };
+        ui::line(format!(
+            "{:width$}  {:locked$}  {in_range}  {}",
+            row.name,
+            text(&row.locked),
+            text(&row.newest)
+        ))?;
     }
-    ui::line("next: `cliq team update` takes the versions in range")?;
+    ui::line(if old.iter().any(|row| row.wanted > row.locked) {
+        "next: `cliq team update` takes the versions in range"
+    } else {
+        "no newer version is in the ranges that are asked for"
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,7 +115,11 @@ pub(super) fn update(args: &UpdateArgs) -> Result<ExitCode, Failure> {
     } else if is_current {
         ui::line("all teams are the newest in their range")?;
     } else if applies {
-        ui::line(format!("{} updated {} teams and .cliq/team.lock", paint(GREEN, "✓"), rows.len()))?;
+        ui::line(format!(
+            "{} updated {} and .cliq/team.lock",
+            paint(GREEN, "✓"),
+            ui::count(rows.len(), "team")
+        ))?;
     } else {
         ui::line("nothing was changed")?;
     }
