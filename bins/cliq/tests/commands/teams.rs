@@ -193,8 +193,8 @@ fn a_watched_team_is_validated_again_when_a_file_changes() {
     let mut child = command.stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap();
     env.wait_for("the first result", || env.read("out").contains("valid: @local/site"));
     let good = env.read("site/team.yml");
-    env.write("site/team.yml", &good.replace("agent: worker", "agent: wroker"));
-    env.wait_for("the error", || env.read("out").contains("wroker"));
+    env.write("site/team.yml", &good.replace("agent: worker", "agent: worker2"));
+    env.wait_for("the error", || env.read("out").contains("worker2"));
     std::fs::remove_file(env.path("site/team.yml")).unwrap();
     env.wait_for("the file is missed", || {
         env.read("out").contains("no team.yml") || env.read("out").contains("there is no team")
