@@ -1,6 +1,6 @@
 //! The cache of packages in the cliq home: files and small blobs by their digests, and the manifest of each version that was seen.
 
-use std::fs;
+use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{FsError, IoContext, read_if_exists, write_atomic};
@@ -45,7 +45,7 @@ impl Cache {
     /// Keeps files. Gives their folder.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn keep_content(&self, content: &Content) -> Result<Utf8PathBuf, ContentError> {
         let digest = content.digest();
         if let Some(dir) = self.content(digest) {
@@ -95,11 +95,17 @@ impl Cache {
         self.root.join("versions").join(repository).join(version.to_string())
     }
 
-    /// The manifest that a version had when it was first seen.
-    #[must_use]
-    pub fn known(&self, repository: &Repository, version: &Version) -> Option<Digest> {
-        let bytes = read_if_exists(&self.version_file(repository, version), 1024).ok().flatten()?;
-        String::from_utf8(bytes).ok()?.trim().parse().ok()
+    /// Returns the manifest that a version had when it was first seen, or `None` if it was not.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no digest: whether the version moved is unknown then.
+    pub fn known(&self, repository: &Repository, version: &Version) -> Result<Option<Digest>, FsError> {
+        let file = self.version_file(repository, version);
+        let Some(bytes) = read_if_exists(&file, 1024)? else { return Ok(None) };
+        let digest = String::from_utf8_lossy(&bytes).trim().parse();
+        let damaged =
+            |error: crate::DigestError| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+        digest.map(Some).map_err(damaged).at("read", &file)
     }
 
     /// Remembers the manifest of a version.

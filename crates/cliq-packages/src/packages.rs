@@ -22,7 +22,7 @@ pub struct Package {
     pub repository: Repository,
     /// Digest of the manifest.
     pub manifest: Digest,
-    /// Folder with the files, in the cache. Nobody may write there.
+    /// Folder with the files, in the cache. Read-only by convention: edited files do not count.
     pub dir: Utf8PathBuf,
     /// Whose signature it has.
     pub signature: Signature,
@@ -33,9 +33,13 @@ pub struct Package {
 pub enum Signature {
     /// A signer that the settings trust for the scope.
     Trusted(String),
-    /// A key that nobody was asked about, as the settings require no signer for the scope. Holds its fingerprint.
+    /// A valid signature, where the settings require no signer for the scope. Holds the fingerprint of the key.
     Unchecked(String),
-    /// None that counts, or none was looked for. Only for scopes without signers.
+    /// Signatures, none of which is one of this package. Only for scopes without signers.
+    Invalid,
+    /// Signatures that were not examined. Only for scopes without signers.
+    Unexamined,
+    /// No signature. Only for scopes without signers.
     Missing,
 }
 
@@ -145,9 +149,9 @@ pub enum PackageError {
         /// The version.
         version: Version,
     },
-    /// Nobody could install the package.
+    /// The package would have no signature, which its scope requires.
     #[error(
-        "{name} would be refused by everybody whose settings require a signature: trust.{scope}.signers is set here, and no key signs it; pass `--key FILE` or set packages.signing_key"
+        "{name} would be refused where settings require a signature: trust.{scope}.signers is set here, and no key signs it; pass `--key FILE` or set packages.signing_key"
     )]
     WouldBeUnsigned {
         /// The team.
@@ -156,7 +160,9 @@ pub enum PackageError {
         scope: String,
     },
     /// The registry has other bytes than were published.
-    #[error("{repository}:{version} is not what was published: somebody else published at the same time")]
+    #[error(
+        "{repository}:{version} is not what was published: another publication took place at the same time"
+    )]
     Raced {
         /// The repository.
         repository: Repository,
@@ -252,7 +258,7 @@ impl Packages {
         version: &Version,
     ) -> Result<Package, PackageError> {
         let (found, bytes) = self.registry.manifest_of(repository, version)?;
-        if let Some(known) = self.cache.known(repository, version).filter(|known| *known != found) {
+        if let Some(known) = self.cache.known(repository, version)?.filter(|known| *known != found) {
             return Err(PackageError::Moved {
                 repository: repository.clone(),
                 version: version.clone(),
@@ -360,13 +366,16 @@ impl Packages {
             Ok::<_, SignatureError>(found)
         };
         let Some(signers) = self.trust.get(scope) else {
-            if !self.names_signers {
+            if signatures.is_empty() {
                 return Ok(Signature::Missing);
             }
+            if !self.names_signers {
+                return Ok(Signature::Unexamined);
+            }
             return match fingerprint() {
-                Ok(found) => Ok(found.map_or(Signature::Missing, Signature::Unchecked)),
-                // Nobody requires the program here.
-                Err(SignatureError::NoProgram) => Ok(Signature::Missing),
+                Ok(found) => Ok(found.map_or(Signature::Invalid, Signature::Unchecked)),
+                // No setting requires the program here.
+                Err(SignatureError::NoProgram) => Ok(Signature::Unexamined),
                 Err(error) => Err(error.into()),
             };
         };

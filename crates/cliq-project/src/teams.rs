@@ -73,6 +73,10 @@ impl FoundTeam {
                     "signed with the key {key}; the setting trust.{scope}.signers would say whose it must be"
                 )
             }
+            Signature::Invalid => "signed, and the signature is not one of this package".to_owned(),
+            Signature::Unexamined => {
+                "signed; the signature was not examined, as ssh-keygen is not installed".to_owned()
+            }
             Signature::Missing => "not signed".to_owned(),
         })
     }

@@ -1,4 +1,4 @@
-//! Attacks by a registry, by somebody with access to it, and by the author of a package. Each is refused by name, and installs nothing.
+//! Attacks by a registry, by a user with access to it, and by the author of a package. Each is refused by name, and installs nothing.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::{Registry, team, team_of};
 
-/// A publisher with a key, and somebody who installs.
+/// A publisher with a key, and the homes of others.
 struct World {
     registry: Registry,
     maria: Env,
@@ -53,7 +53,7 @@ impl World {
         assert!(!is_there, "{reason}: it was installed");
     }
 
-    /// Signs a config as somebody with a key would.
+    /// Signs a config with a key and a namespace.
     fn signature(&self, key: &str, namespace: &str, config: &[u8]) -> Vec<u8> {
         let file = self.registry.path("config");
         fs::write(&file, config).unwrap();
@@ -177,10 +177,29 @@ fn what_the_registry_or_others_change_is_refused() {
     let (content, config, signature) = (read("/layers/0"), read("/config"), read("/layers/1"));
     let next = |version: &str| serde_json::to_vec(&world.config(version, &content)).unwrap();
 
+    // Without a demand for signatures, one of another version is named for what it is.
+    let text = String::from_utf8_lossy(TEAM).replace("3.0.0", "1.0.12");
+    let whole = archive(&[("team.yml", EntryType::Regular, text.as_bytes())]);
+    let unsigned = serde_json::to_vec(&world.config("1.0.12", &whole)).unwrap();
+    world.put("1.0.12", &unsigned, &whole, Some(&signature), |_| {});
+    registry
+        .cliq(&registry.home(), ["team", "info", "@acme/site@1.0.12"])
+        .expect(0)
+        .says("signed, and the signature is not one of this package");
+    // A damaged record of a version cannot say whether it moved.
+    let damaged = world.home();
+    registry.cliq(&damaged, ["team", "install", "@acme/site@1.0.0", "--yes"]).expect(0);
+    let records =
+        fs::read_dir(damaged.home().join("packages/versions")).unwrap().next().unwrap().unwrap().path();
+    fs::write(records.join("1.0.0"), "sha256:1").unwrap();
+    registry
+        .cliq(&damaged, ["team", "install", "@acme/site@1.0.0", "--yes"])
+        .expect(1)
+        .says("is not a digest");
     // 4: the signature is removed.
     world.put("1.0.1", &next("1.0.1"), &content, None, |_| {});
     world.refuses("1.0.1", "it is not signed, and trust.acme.signers requires a signature");
-    // 5: somebody else signed.
+    // 5: the signature of another key.
     let eve = registry.key("eve");
     let by_eve = world.signature(&eve, "cliq-team", &next("1.0.2"));
     world.put("1.0.2", &next("1.0.2"), &content, Some(&by_eve), |_| {});

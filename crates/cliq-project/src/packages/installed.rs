@@ -1,4 +1,4 @@
-//! What is known of an installed team: where it came from, and which teams its team phases had then.
+//! Origin of an installed team, and the teams that its team phases had when it was installed.
 
 use camino::Utf8Path;
 use cliq_packages::Lock;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::resolve::ResolvedTeam;
 
-/// What a team may do.
+/// Permissions of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TeamPermissions {
