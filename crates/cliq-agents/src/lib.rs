@@ -25,6 +25,7 @@ mod pull_requests;
 #[cfg(feature = "http")]
 mod remote;
 mod rules;
+mod scripted;
 
 use std::sync::Arc;
 
@@ -44,6 +45,9 @@ pub use outside::{CONVERT, SHAREPOINT, convert, preview, sign_in, test as test_c
 #[cfg(feature = "connectors")]
 pub use pull_requests::{Draft, PullRequests, test as test_code_host};
 pub use rules::decide;
+pub use scripted::{
+    ActivationRecord, Script, ScriptedOutcome, ScriptedReply, is_path_inside, scripted_agent, split_item,
+};
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -169,6 +173,12 @@ pub fn agent_tools(
 #[must_use]
 pub fn schema_problem(schema: &serde_json::Value) -> Option<String> {
     llm::schema_problem(schema)
+}
+
+/// Returns the ways in which data violates a JSON Schema, or `None` if it is valid or the schema is not.
+#[must_use]
+pub fn schema_violation(schema: &serde_json::Value, data: &cliq_protocol::Object) -> Option<String> {
+    llm::Outputs::new(schema).ok()?.check(Some(data)).err()
 }
 
 /// Argument by which the programs of cliq serve the tools of model agents.

@@ -58,13 +58,14 @@ pub(crate) use catalog::{usable, variables};
 use instructions::Instructions;
 #[cfg(feature = "http")]
 use model_loop::ModelLoop;
-use outputs::Outputs;
+pub(crate) use outputs::Outputs;
 use people::People;
 pub use presets::{AfterRefusal, PRESETS, Preset, PresetMode, ResumeFitness, UsageReport};
 pub use probe::{ServerFacts, ServerProbe, ServerState, probes};
 use program::Program;
 #[cfg(feature = "http")]
 pub(crate) use prompt::opening;
+pub(crate) use prompt::plain as plain_prompt;
 pub(crate) use reply::Reply;
 #[cfg(feature = "http")]
 use skills::{Owner, Skills, Source};

@@ -37,6 +37,8 @@ pub enum Type {
     TextMapOrObjects(&'static [Field]),
     /// A mapping whose keys are free and whose values have the given fields.
     ObjectMap(&'static [Field]),
+    /// A mapping whose keys are free and whose values are lists of mappings with the given fields.
+    ObjectsMap(&'static [Field]),
     /// Anything.
     Any,
 }

@@ -284,8 +284,10 @@ fn check(node: &Node, ty: Type, name: &str, problems: &mut Vec<Diagnostic>) -> b
             return true;
         }
         Type::WordOrObject(words, _) => return check(node, Type::Word(words), name, problems),
-        Type::Object(_) | Type::ObjectMap(_) if matches!(node.kind, Kind::Map(_)) => return true,
-        Type::Object(_) | Type::ObjectMap(_) => "a mapping",
+        Type::Object(_) | Type::ObjectMap(_) | Type::ObjectsMap(_) if matches!(node.kind, Kind::Map(_)) => {
+            return true;
+        }
+        Type::Object(_) | Type::ObjectMap(_) | Type::ObjectsMap(_) => "a mapping",
         Type::Objects(_) if matches!(node.kind, Kind::List(_)) => return true,
         Type::Objects(_) => "a list",
     };

@@ -46,6 +46,9 @@ fn of(ty: Type) -> Value {
         Type::WordOrObject(words, fields) => json!({"anyOf": [{"enum": words}, schema_of(fields)]}),
         Type::Objects(fields) => json!({"type": "array", "items": schema_of(fields)}),
         Type::ObjectMap(fields) => json!({"type": "object", "additionalProperties": schema_of(fields)}),
+        Type::ObjectsMap(fields) => {
+            json!({"type": "object", "additionalProperties": {"type": "array", "items": schema_of(fields)}})
+        }
         Type::Any => json!({}),
     }
 }

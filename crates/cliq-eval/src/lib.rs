@@ -20,6 +20,7 @@ pub mod report;
 mod scheduler;
 pub mod statistics;
 pub mod suite;
+pub mod team_test;
 mod trial;
 
 pub use add_case::{AddedCase, add_case};

@@ -3,9 +3,9 @@
 //! A [`Suite`] is made by [`read_suite`], which reports every problem with its place and remedy. It contains the contents of all files
 //! that the suite names but those of workspaces and teams, so that a resumed evaluation uses what it was started with.
 
-mod fields;
-mod read;
-mod read_check;
+pub(crate) mod fields;
+pub(crate) mod read;
+pub(crate) mod read_check;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

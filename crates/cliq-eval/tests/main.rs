@@ -4,3 +4,4 @@ mod honesty;
 mod reference;
 mod scheduler;
 mod suites;
+mod team_tests;

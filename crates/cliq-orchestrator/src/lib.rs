@@ -11,6 +11,7 @@
 
 mod agents;
 mod checkpoints;
+mod command_script;
 mod confinement;
 mod dead_run;
 mod driver;
@@ -33,6 +34,7 @@ mod watchdog;
 
 pub use agents::{AgentCommand, Agents};
 pub use checkpoints::{CheckpointOf, Checkpoints};
+pub use command_script::CommandScript;
 pub use confinement::{Confinement, OnRefusal, PhaseProcess};
 pub use engine::SkipReason;
 pub use events::{

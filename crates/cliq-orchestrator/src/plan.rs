@@ -12,6 +12,7 @@ use cliq_workflow::{Phase, ValidatedWorkflow, is_connector, nearest};
 
 use crate::agents::Agents;
 use crate::checkpoints::Checkpoints;
+use crate::command_script::CommandScript;
 use crate::confinement::Confinement;
 use crate::events::{KeptPhase, RecordedBudgets};
 use crate::launcher::Launcher;
@@ -206,6 +207,8 @@ pub struct RunPlan {
     pub checkpoints: Option<Arc<dyn Checkpoints>>,
     /// Restriction of processes, or `None` if none is restricted.
     pub confinement: Option<Arc<dyn Confinement>>,
+    /// Results of commands that are not run, for trials of a team.
+    pub command_script: CommandScript,
 }
 
 /// A recipient.
@@ -265,6 +268,7 @@ impl RunPlan {
             launcher: Arc::new(ProcessLauncher),
             checkpoints: None,
             confinement: None,
+            command_script: CommandScript::new(),
         }
     }
 

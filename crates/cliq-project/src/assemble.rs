@@ -131,10 +131,15 @@ fn put(team: &ResolvedTeam, dir: &CliqDir) -> Result<(), ProjectError> {
     for (phase, inner) in &team.teams {
         put(inner, &dir.team_of(phase))?;
     }
-    copy(&team.found.folder, &team.workflow, dir)
+    copy_team(&team.found.folder, &team.workflow, dir)
 }
 
-fn copy(team: &TeamFolder, workflow: &ValidatedWorkflow, dir: &CliqDir) -> Result<(), ProjectError> {
+/// Writes the files of a team without those of its sub-teams.
+pub(crate) fn copy_team(
+    team: &TeamFolder,
+    workflow: &ValidatedWorkflow,
+    dir: &CliqDir,
+) -> Result<(), ProjectError> {
     let root = dir.root();
     for old in [dir.roles(), root.join("team")] {
         remove_tree(&old)?;

@@ -88,8 +88,7 @@ pub(crate) const HIDDEN: &[BundledTeam] = &[
 ];
 
 /// The files of a new team; `@local/new-team` stands for its name.
-pub(crate) const NEW_TEAM: &[(&str, &str)] =
-    files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh");
+pub(crate) const NEW_TEAM: &[(&str, &str)] = files!("new-team": "team.yml", "roles/developer.md", "roles/fixer.md", "agents/worker.sh", "tests/phases.yml");
 
 /// Every bundled team.
 pub(crate) const BUNDLED: &[BundledTeam] =

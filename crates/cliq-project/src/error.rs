@@ -312,6 +312,9 @@ pub enum ProjectError {
     /// The store of checkpoints fails.
     #[error(transparent)]
     Checkpoint(#[from] cliq_git::checkpoints::CheckpointError),
+    /// The workspace of a run with scripted agents cannot be made a git repository, which worktrees of items need.
+    #[error("cannot make the workspace a git repository for the worktrees of items: {0}")]
+    Repository(cliq_git::GitError),
     /// The team of an item cannot be copied.
     #[error("cannot copy the team of the phase to {path}: {source}")]
     CopyTeam {

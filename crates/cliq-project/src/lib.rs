@@ -42,6 +42,7 @@ mod run_sandbox;
 mod run_team;
 mod sandbox;
 mod sandbox_git;
+mod scripted_run;
 mod status;
 mod steering;
 mod task_events;
@@ -70,15 +71,19 @@ pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
 pub use run_plan::RunOptions;
 pub use run_team::RunTeam;
+pub use scripted_run::{
+    PhaseActivation, ScriptedCommand, ScriptedPhase, ScriptedReport, ScriptedRun, ScriptedVerdict,
+};
 pub use status::{PhaseRow, RunState, RunStatus};
 pub use teams::{FoundTeam, ListedTeam, TeamSource};
 pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline};
 
+pub use cliq_agents::{Script, ScriptedOutcome, ScriptedReply};
 pub use cliq_git::checkpoints::{
     Change, Checkpoint, CheckpointError, DifferenceForm, Label, Moment, Restored, Store as CheckpointStore,
 };
 pub use cliq_model::RunSpec;
-pub use cliq_orchestrator::{Record, Run, RunEvent, RunPlan, RunView};
+pub use cliq_orchestrator::{CommandScript, Record, Run, RunEvent, RunPlan, RunView};
 pub use cliq_protocol::{Network, Profile, Sandbox};
 pub use cliq_settings::{Environment, Settings};
 
@@ -109,6 +114,7 @@ pub mod internals {
     pub use crate::task_events::{TaskDetails, check_workspace, task_event};
     pub use crate::team_phase::{Execute, team_phase_agent};
     pub use crate::timeline::duration;
+    pub use cliq_agents::{is_path_inside, schema_violation, split_item};
 
     #[cfg(feature = "egress")]
     pub use cliq_sandbox::egress;

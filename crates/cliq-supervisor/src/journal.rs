@@ -97,7 +97,11 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<Lifec
             run.title = title.clone().unwrap_or_else(|| team.clone());
             run.started_at = Some(ts);
             // A run that had not begun before may have been resumed.
-            (run.ended_at, run.reason, run.phase) = (None, None, None);
+            (run.ended_at, run.phase) = (None, None);
+            // It may have been cancelled before its start was read: the reason of its caller stays.
+            if !run.life.cancel_requested {
+                run.reason = None;
+            }
             LifecycleEvent::Began
         }
         RunEvent::RunResumed { .. } => {

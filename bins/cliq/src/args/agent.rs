@@ -91,6 +91,14 @@ pub(crate) enum AgentCommand {
     /// Make the review of a human gate, whose dispatch message is on standard input, and wait for it.
     #[command(hide = true)]
     Review,
+    /// Answer the message on standard input with the reply of a script (docs/team-test.md).
+    #[command(hide = true)]
+    Scripted {
+        /// The script, as JSON.
+        script: camino::Utf8PathBuf,
+        /// Directory for the records of activations.
+        records: camino::Utf8PathBuf,
+    },
     /// Work as an agent of a plan in a container or a cluster: for the daemon.
     #[cfg(any(feature = "docker", feature = "kubernetes"))]
     #[command(hide = true)]

@@ -37,7 +37,13 @@ pub(crate) enum TeamCommand {
         format: GraphFormat,
     },
     /// Print the JSON Schema of team.yml, for editors.
-    Schema,
+    Schema {
+        /// Print the schema of files of tests.
+        #[arg(long)]
+        tests: bool,
+    },
+    /// Run the tests of a team with scripted agents: no model is asked.
+    Test(TestArgs),
     /// List the teams here, installed and bundled.
     List {
         /// Print JSON.
@@ -102,6 +108,21 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// A team's folder or team.yml, a file of tests in its `tests` folder, or `@scope/name`. Default: the team here.
+    pub(crate) path: Option<String>,
+    /// Run only tests whose name contains this text; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Vec<String>,
+    /// Check the files of tests and run nothing.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,9 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         AgentCommand::Show { name, json } => show(&name, json),
         AgentCommand::Team { agent } => Ok(team_phase(agent)),
         AgentCommand::Review => review(),
+        AgentCommand::Scripted { script, records } => {
+            Ok(cliq_agents::scripted_agent(&script, &records).run())
+        }
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
         AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_ref())),
         #[cfg(target_os = "linux")]

@@ -3,12 +3,14 @@
 mod find;
 pub(super) mod install;
 mod publish;
+mod test;
 mod update;
 mod watch;
 
 use std::process::ExitCode;
 
 use camino::Utf8Path;
+use cliq_eval::team_test::test_schema;
 use cliq_project::FoundTeam;
 use cliq_workflow::{Severity, ValidatedWorkflow, count_by_severity, json_schema};
 use serde_json::json;
@@ -35,10 +37,11 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
             })?;
             Ok(ExitCode::SUCCESS)
         }
-        TeamCommand::Schema => {
-            ui::json(&json_schema())?;
+        TeamCommand::Schema { tests } => {
+            ui::json(&if tests { test_schema() } else { json_schema() })?;
             Ok(ExitCode::SUCCESS)
         }
+        TeamCommand::Test(args) => test::run(&args),
         TeamCommand::List { json } => list(json),
         TeamCommand::Install { source, yes, allow_downgrade } => install::run(&source, yes, allow_downgrade),
         TeamCommand::Outdated { json } => update::outdated(json),
@@ -212,7 +215,7 @@ fn create(name: &str) -> Result<ExitCode, Failure> {
     let (full, dir) = project::host().create_team(Utf8Path::new(""), name)?;
     ui::line(format!("created {full} in {dir}/"))?;
     ui::line(format!(
-        "next: change {dir}/team.yml and {dir}/roles/, then `cliq team validate {dir}` and `cliq assemble {dir}`"
+        "next: change {dir}/team.yml and {dir}/roles/, then `cliq team validate {dir}`, `cliq team test {dir}` and `cliq assemble {dir}`"
     ))?;
     Ok(ExitCode::SUCCESS)
 }

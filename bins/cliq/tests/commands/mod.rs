@@ -35,6 +35,7 @@ mod skill;
 mod steering;
 mod sub_teams;
 mod supervisor;
+mod team_tests;
 mod teams;
 mod tmux;
 mod usage;

@@ -143,6 +143,10 @@ console.log("guidance for agents at work");
 await tell("START Still at work");
 await page.goto(base + "/runs?q=Still");
 await page.locator("#runs tbody tr", { hasText: "Still at work" }).getByRole("link").first().click();
+// The run is listed before its agent has written the file.
+const atwork = (await page.request.get(`${base}/api/v1/runs?q=Still`).then((response) => response.json())).runs[0].id;
+const changed = () => page.request.get(`${base}/api/v1/runs/${atwork}/changes`).then((response) => response.text());
+while (!(await changed()).includes("notes.md")) await page.waitForTimeout(200);
 await page.getByRole("link", { name: "Changes", exact: true }).click();
 await number(page, "Comment on line 1").click();
 await page.locator("#comment-text").fill("Name the author too.");

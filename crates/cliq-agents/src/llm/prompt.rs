@@ -7,6 +7,7 @@
 
 mod answer;
 mod conversation;
+pub(crate) mod plain;
 
 use std::fmt::Write;
 
@@ -176,17 +177,7 @@ pub(crate) fn gate(ctx: &GateContext, form: &Form<'_>) -> Result<Prompt, AnyErro
 /// Returns the first part of a prompt: role, requirement, handoffs.
 #[cfg(feature = "http")]
 pub(crate) fn opening(ctx: &PhaseContext, steering: &[SteeringMessage]) -> Result<String, AnyError> {
-    let form = Form {
-        steering,
-        rejected: false,
-        has_tools: false,
-        has_system: false,
-        answer: AnswerForm::Text,
-        skills: "",
-        project: "",
-        scope: Scope::Whole,
-    };
-    Ok(task(ctx, &form)?.text)
+    Ok(task(ctx, &Form::plain(steering))?.text)
 }
 
 /// Digest of a part, which tells whether it has changed.

@@ -50,7 +50,7 @@ pub(super) static WORKSPACE: &[Field] = &[
     may("revision", Type::Text, "Branch, tag or commit. Default: the default branch."),
 ];
 
-pub(super) static CHECK: &[Field] = &[
+pub(crate) static CHECK: &[Field] = &[
     may("name", Type::Text, "Name of the check, unique in the case. Default: its kind and number."),
     may("run", Type::Text, "Shell command in the workspace. Exit code 0 passes."),
     may("timeout", Type::Duration, "Time limit of the command. Default: `10m`."),

@@ -15,7 +15,7 @@ use crate::statistics::DEFAULT_MARGIN;
 
 const EMPTY: &str = "a suite needs `name:`, `cases:` and `variants:`; `cliq eval new` writes a first one";
 /// Maximum size of a file that a suite names, in bytes.
-pub(super) const MAX_FILE: u64 = 4 << 20;
+pub(crate) const MAX_FILE: u64 = 4 << 20;
 
 /// Maximum number of different regular expressions of a suite.
 const MAX_PATTERNS: usize = 200;
@@ -40,21 +40,25 @@ impl SuiteCheck {
 }
 
 /// Collector of problems, and the directory of the suite.
-pub(super) struct Reader<'a> {
-    pub(super) dir: &'a Utf8Path,
+pub(crate) struct Reader<'a> {
+    pub(crate) dir: &'a Utf8Path,
     /// Regular expressions that were checked before.
     patterns: BTreeSet<String>,
     host: &'a Host,
-    pub(super) problems: Vec<Diagnostic>,
+    pub(crate) problems: Vec<Diagnostic>,
 }
 
-impl Reader<'_> {
-    pub(super) fn error(&mut self, code: &'static str, span: Span, message: String, help: impl Into<String>) {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(dir: &'a Utf8Path, host: &'a Host) -> Self {
+        Self { dir, patterns: BTreeSet::new(), host, problems: Vec::new() }
+    }
+
+    pub(crate) fn error(&mut self, code: &'static str, span: Span, message: String, help: impl Into<String>) {
         self.problems.push(Diagnostic::error(code, span, message, help));
     }
 
     /// Checks a regular expression. Compilation is slow: each text is compiled once, and there is a limit of different ones.
-    pub(super) fn check_pattern(&mut self, pattern: &str) -> Result<(), String> {
+    pub(crate) fn check_pattern(&mut self, pattern: &str) -> Result<(), String> {
         if self.patterns.contains(pattern) {
             return Ok(());
         }
@@ -65,12 +69,12 @@ impl Reader<'_> {
         crate::checks::compile(pattern).map(drop)
     }
 
-    pub(super) fn path(&self, path: &str) -> Utf8PathBuf {
+    pub(crate) fn path(&self, path: &str) -> Utf8PathBuf {
         self.dir.join(path)
     }
 
     /// Reads a file that the suite names.
-    pub(super) fn file(&mut self, path: &Located<String>) -> Option<String> {
+    pub(crate) fn file(&mut self, path: &Located<String>) -> Option<String> {
         let full = self.path(&path.value);
         let read = std::fs::metadata(&full).and_then(|meta| match meta.len() {
             0..=MAX_FILE => std::fs::read_to_string(&full),
@@ -87,7 +91,7 @@ impl Reader<'_> {
     }
 
     /// Reads a text that stands in the suite, or in a file.
-    pub(super) fn text_or_file(&mut self, record: &Record<'_>, what: &str, name: &str) -> Option<String> {
+    pub(crate) fn text_or_file(&mut self, record: &Record<'_>, what: &str, name: &str) -> Option<String> {
         let file = format!("{name}_file");
         match (record.text(name), record.text(&file)) {
             (Some(text), None) => Some(text.value),
@@ -107,7 +111,7 @@ impl Reader<'_> {
     }
 
     /// Checks that a name is fit for paths and unique among `known`.
-    pub(super) fn name(&mut self, what: &str, name: &Located<String>, known: &mut BTreeSet<String>) {
+    pub(crate) fn name(&mut self, what: &str, name: &Located<String>, known: &mut BTreeSet<String>) {
         let is_fine = |text: &str| {
             (1..=64).contains(&text.len())
                 && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -128,7 +132,7 @@ impl Reader<'_> {
 /// number of checks. At most 20 errors and 20 warnings are returned. `dir` is the directory of its file; paths are relative to it.
 #[must_use]
 pub fn read_suite(text: &str, dir: &Utf8Path, host: &Host) -> SuiteCheck {
-    let mut reader = Reader { dir, patterns: BTreeSet::new(), host, problems: Vec::new() };
+    let mut reader = Reader::new(dir, host);
     let suite = parse(text, EMPTY, &mut reader.problems).and_then(|node| suite(&node, &mut reader));
     let diagnostics = finish(reader.problems);
     let is_valid = !diagnostics.iter().any(|problem| problem.severity == Severity::Error);
@@ -252,7 +256,7 @@ fn workspace(node: &Node, reader: &mut Reader<'_>) -> Option<WorkspaceSource> {
 }
 
 /// Entries of a mapping of texts to texts.
-fn texts(record: &Record<'_>, name: &str) -> Vec<(Located<String>, String)> {
+pub(crate) fn texts(record: &Record<'_>, name: &str) -> Vec<(Located<String>, String)> {
     let entries = record.map(name).iter();
     entries
         .filter_map(|entry| {

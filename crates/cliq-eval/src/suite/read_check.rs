@@ -14,7 +14,7 @@ const KINDS: [&str; 5] = ["run", "file", "expr", "end", "judge"];
 /// Names that an expression of a check may read.
 const NAMES: [&str; 5] = ["handoff", "end", "cost", "tokens", "duration"];
 
-pub(super) fn read_checks(nodes: &[Node], reader: &mut Reader<'_>) -> Vec<CheckSpec> {
+pub(crate) fn read_checks(nodes: &[Node], reader: &mut Reader<'_>) -> Vec<CheckSpec> {
     let mut names = BTreeSet::new();
     let mut checks = Vec::new();
     for (node, number) in nodes.iter().zip(1..) {

@@ -55,7 +55,10 @@ impl Driver {
             self.report_wait(wait);
             return false;
         }
-        let Some(wait) = wait else { return false };
+        // Its time has come: the timer that ends the wait is about to fire.
+        let Some(wait) = wait.filter(|wait| wait.until_ms > cliq_fs::now().unix_millis()) else {
+            return false;
+        };
         match self.take_parking_lock() {
             Ok(true) => self.park(wait),
             Ok(false) => return true,

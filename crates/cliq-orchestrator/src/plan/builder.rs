@@ -7,6 +7,7 @@ use cliq_protocol::{Budget, Price, RunId};
 use super::{Durability, Recipient, RunPlan, Timing};
 use crate::agents::AgentCommand;
 use crate::checkpoints::Checkpoints;
+use crate::command_script::CommandScript;
 use crate::confinement::Confinement;
 use crate::launcher::Launcher;
 
@@ -128,6 +129,13 @@ impl RunPlan {
     #[must_use]
     pub fn with_confinement(mut self, confinement: Arc<dyn Confinement>) -> Self {
         self.confinement = Some(confinement);
+        self
+    }
+
+    /// Sets results of commands that are not run.
+    #[must_use]
+    pub fn with_command_script(mut self, script: CommandScript) -> Self {
+        self.command_script = script;
         self
     }
 }

@@ -81,7 +81,6 @@ impl Follower<'_> {
 
     /// Stores events with the state that follows from them. Returns `false` if the supervisor stops before.
     pub(super) async fn store(&mut self, pending: &[PendingEvent]) -> bool {
-        let (mut document, mut finished) = (None, None);
         let (shared, verdicts) = (Arc::clone(self.shared), std::mem::take(&mut self.verdicts));
         let host = &shared.options.host;
         let stored = self
@@ -101,13 +100,11 @@ impl Follower<'_> {
                 change.run.totals = totals(view);
                 record_progress(&mut change.run, view);
                 if change.run.life.state.is_final() {
-                    let document = document.get_or_insert_with(|| status_document(host, &change.run, view));
-                    change.run.view.clone_from(document);
-                    change.run.caveats = Caveat::of_document(document);
-                    let finished = finished.get_or_insert_with(|| {
-                        shared.options.delegated_finished(&change.run, view, &verdicts)
-                    });
-                    finished.iter().for_each(|finished| change.push(finished.clone()));
+                    // Computed again after a conflict: the other writer may have given the reason of a cancellation.
+                    change.run.view = status_document(host, &change.run, view);
+                    change.run.caveats = Caveat::of_document(&change.run.view);
+                    let finished = shared.options.delegated_finished(&change.run, view, &verdicts);
+                    finished.into_iter().for_each(|finished| change.push(finished));
                 }
                 effects
             })
