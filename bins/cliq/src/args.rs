@@ -32,7 +32,9 @@ pub(crate) use server::{A2aCommand, ScopeName, ServerCommand, ServerRunArgs, Tok
 pub(crate) use settings::{SettingsCommand, SkillArgs, TrustArgs};
 pub(crate) use signal::{MarkersArgs, SignalCommand, SignalStatusName};
 pub(crate) use suggest::suggest;
-pub(crate) use team::{GraphFormat, PublishArgs, TeamCommand, TestArgs, UpdateArgs};
+pub(crate) use team::{
+    GenerateArgs, GraphFormat, ImproveArgs, PublishArgs, TeamCommand, TestArgs, UpdateArgs,
+};
 pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
 /// Runs teams of agents.

@@ -1,6 +1,7 @@
 //! Rendering what the libraries hand over.
 
 pub(crate) mod diagnostics;
+pub(crate) mod difference;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod sandbox;

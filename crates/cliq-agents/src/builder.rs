@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::AnyError;
 use crate::llm::{Builder, ModelAgent, Reply};
-use definition::{Definition, is_role_name};
+use definition::{Base, Definition, Role, is_role_name};
 
 /// The longest text of a parameter, in bytes.
 const MAX_TEXT: usize = 256 << 10;
@@ -41,6 +41,25 @@ struct ImproveRole {
     instruction: Option<String>,
 }
 
+/// Parameters of `improve_team`.
+#[derive(Deserialize)]
+struct ImproveTeam {
+    team_yml: String,
+    #[serde(default)]
+    roles: Vec<RoleText>,
+    /// Names of the skills of the team with the texts of their SKILL.md.
+    #[serde(default)]
+    skills: Vec<(String, String)>,
+    instruction: String,
+}
+
+/// Role of a team with its text.
+#[derive(Deserialize)]
+struct RoleText {
+    name: String,
+    content: String,
+}
+
 /// Parameters of `validate_team`.
 #[derive(Deserialize)]
 struct ValidateTeam {
@@ -54,13 +73,14 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     let result = match ctx.phase().name.as_str() {
         "build_team" => build_team(ctx, environment, &read(parameters)?)?,
         "improve_role" => improve_role(ctx, environment, &read(parameters)?)?,
+        "improve_team" => improve_team(ctx, environment, &read(parameters)?)?,
         "validate_team" => {
             let agents = named_agents(ctx, environment)?;
             validate_team(&read::<ValidateTeam>(parameters)?.team_json, &agents)
         }
         other => {
             return Err(format!(
-                "there is no capability `{other}`: there are build_team, improve_role, validate_team"
+                "there is no capability `{other}`: there are build_team, improve_role, improve_team, validate_team"
             )
             .into());
         }
@@ -146,6 +166,30 @@ fn improve_role(
         Ok(content.to_owned())
     })?;
     Ok(json!({"team_name": parameters.team_name, "role_name": parameters.role_name, "role_content": content}))
+}
+
+/// Changes a team. Roles that the model does not return stay as they are.
+fn improve_team(
+    ctx: &StandardContext,
+    environment: &Environment,
+    parameters: &ImproveTeam,
+) -> Result<Value, AnyError> {
+    check_text("instruction", &parameters.instruction)?;
+    check_text("team_yml", &parameters.team_yml)?;
+    let roles: Vec<Role> = parameters
+        .roles
+        .iter()
+        .map(|role| Role { name: role.name.clone(), content: role.content.clone() })
+        .collect();
+    let base = Base::new(&parameters.team_yml, roles, parameters.skills.clone());
+    let agents = named_agents(ctx, environment)?;
+    let mut builder = Builder::open(ctx, environment)?;
+    let question = prompts::improve_team(&parameters.team_yml, &base.roles, &parameters.instruction);
+    let definition = builder.ask(question, |reply| {
+        let data = reply.data.ok_or_else(|| vec!["there is no fenced block of JSON".to_owned()])?;
+        Definition::read(&data)?.with_agents(&agents).changing(&base).checked()
+    })?;
+    Ok(definition.document())
 }
 
 /// Validates a team definition: `{valid, errors, warnings}`. A text that is no definition at all is not valid.

@@ -84,6 +84,7 @@ const CODE: BundledTeam = BundledTeam {
 pub(crate) const HIDDEN: &[BundledTeam] = &[
     BundledTeam { name: "@builder/build-team", files: files!("teams/builder/build-team": "team.yml") },
     BundledTeam { name: "@builder/improve-role", files: files!("teams/builder/improve-role": "team.yml") },
+    BundledTeam { name: "@builder/improve-team", files: files!("teams/builder/improve-team": "team.yml") },
     BundledTeam { name: "@builder/validate-team", files: files!("teams/builder/validate-team": "team.yml") },
 ];
 

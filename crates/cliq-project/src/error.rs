@@ -312,6 +312,12 @@ pub enum ProjectError {
     /// The store of checkpoints fails.
     #[error(transparent)]
     Checkpoint(#[from] cliq_git::checkpoints::CheckpointError),
+    /// A model could not make or change a team.
+    #[error("{0}")]
+    Builder(String),
+    /// A file of a team was changed by another writer since it was read.
+    #[error("{0} was changed meanwhile")]
+    ChangedMeanwhile(Utf8PathBuf),
     /// The workspace of a run with scripted agents cannot be made a git repository, which worktrees of items need.
     #[error("cannot make the workspace a git repository for the worktrees of items: {0}")]
     Repository(cliq_git::GitError),

@@ -9,6 +9,7 @@
 
 mod agents;
 mod assemble;
+mod builder;
 mod bundled;
 mod changed;
 mod checkpoints;
@@ -48,11 +49,13 @@ mod steering;
 mod task_events;
 mod team_files;
 mod team_phase;
+mod team_text;
 mod teams;
 mod timeline;
 mod workspace_files;
 
 pub use assemble::AssembledTeam;
+pub use builder::{BuilderRequest, BuiltTeam};
 pub use changed::{ChangedPhase, Comparison};
 pub use checkpoints::ActivationChanges;
 pub use doctor::{Check, CheckStatus};
@@ -75,6 +78,7 @@ pub use scripted_run::{
     PhaseActivation, ScriptedCommand, ScriptedPhase, ScriptedReport, ScriptedRun, ScriptedVerdict,
 };
 pub use status::{PhaseRow, RunState, RunStatus};
+pub use team_text::TeamText;
 pub use teams::{FoundTeam, ListedTeam, TeamSource};
 pub use timeline::{OutputTail, RelatedFile, Significance, Step, Timeline};
 

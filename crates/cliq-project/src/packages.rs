@@ -3,7 +3,7 @@
 pub(crate) mod files;
 mod git;
 pub(crate) mod installed;
-mod permissions;
+pub(crate) mod permissions;
 #[cfg(feature = "packages")]
 mod publish;
 #[cfg(feature = "packages")]

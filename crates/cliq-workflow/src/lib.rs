@@ -72,6 +72,12 @@ impl TeamCheck {
 /// Remedy for an empty team.yml.
 const EMPTY: &str = "a team needs `name:` and `workflow:`; `cliq team create` writes a first one";
 
+/// Returns the document of a team.yml as JSON, unchecked. Returns null if the text is no YAML.
+#[must_use]
+pub fn document_of(text: &str) -> serde_json::Value {
+    cliq_document::parse(text, "", &mut Vec::new()).map_or(serde_json::Value::Null, |node| node.to_json())
+}
+
 /// Checks the text of a team.yml, with `files` to look up what stands beside it.
 #[must_use]
 pub fn check(text: &str, files: &dyn TeamFiles) -> TeamCheck {

@@ -1,5 +1,6 @@
 //! Arguments of the commands about teams.
 
+use camino::Utf8PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -100,6 +101,10 @@ pub(crate) enum TeamCommand {
         /// `name` or `@scope/name`.
         name: String,
     },
+    /// Have a model make a new team from a description.
+    Generate(GenerateArgs),
+    /// Have a model change a team. Shows the difference before anything is written.
+    Improve(ImproveArgs),
     /// Show a team: what it does, what it needs, its phases.
     Show {
         /// As for `validate`.
@@ -108,6 +113,38 @@ pub(crate) enum TeamCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// What the team is to do; `-` reads it from standard input.
+    pub(crate) text: String,
+    /// New folder of the team. Default: its name, in the current directory.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<Utf8PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImproveArgs {
+    /// A team's folder or team.yml, or `@scope/name` with `--to`.
+    pub(crate) team: String,
+    /// What is to be changed; `-` reads it from standard input.
+    pub(crate) text: String,
+    /// Change the text of this role only.
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<String>,
+    /// New folder for the changed team. Default: the folder of the team.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) to: Option<Utf8PathBuf>,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `cliq team`
 
+mod builder;
 mod find;
 pub(super) mod install;
 mod publish;
@@ -42,6 +43,8 @@ pub(super) fn run(command: TeamCommand) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         TeamCommand::Test(args) => test::run(&args),
+        TeamCommand::Generate(args) => builder::generate(&args),
+        TeamCommand::Improve(args) => builder::improve(&args),
         TeamCommand::List { json } => list(json),
         TeamCommand::Install { source, yes, allow_downgrade } => install::run(&source, yes, allow_downgrade),
         TeamCommand::Outdated { json } => update::outdated(json),

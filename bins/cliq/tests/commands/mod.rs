@@ -1,6 +1,7 @@
 //! The built binaries, end to end: real processes in temporary directories.
 
 mod bad_agents;
+mod builder;
 mod cancel;
 mod changed;
 mod checkpoints;

@@ -21,6 +21,41 @@ pub(super) struct Definition {
     pub(super) roles: Vec<Role>,
     /// Names of the agents of the settings.
     agents: Vec<String>,
+    /// Team that it changes, if it is not a new one.
+    base: Option<BaseFacts>,
+    /// Skills of the team that it changes.
+    skills: Vec<(String, String)>,
+}
+
+/// Team that a model changes.
+#[derive(Debug)]
+pub(super) struct Base {
+    pub(super) roles: Vec<Role>,
+    skills: Vec<(String, String)>,
+    facts: BaseFacts,
+}
+
+/// Parts of a team that a change keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BaseFacts {
+    /// Name of the team.
+    name: String,
+    /// Programs of the team, as team.yml declares them.
+    agents: Value,
+}
+
+impl BaseFacts {
+    fn of(team_yml: &str) -> Self {
+        let document = cliq_workflow::document_of(team_yml);
+        let text = |key: &str| document.get(key).cloned().unwrap_or_default();
+        Self { name: text("name").as_str().unwrap_or_default().to_owned(), agents: text("agents") }
+    }
+}
+
+impl Base {
+    pub(super) fn new(team_yml: &str, roles: Vec<Role>, skills: Vec<(String, String)>) -> Self {
+        Self { roles, skills, facts: BaseFacts::of(team_yml) }
+    }
 }
 
 /// A definition without errors.
@@ -72,12 +107,28 @@ impl Definition {
             }
             roles.push(Role { name: name.to_owned(), content: content.to_owned() });
         }
-        if wrong.is_empty() { Ok(Self { team_yml, roles, agents: Vec::new() }) } else { Err(wrong) }
+        if wrong.is_empty() {
+            Ok(Self { team_yml, roles, agents: Vec::new(), base: None, skills: Vec::new() })
+        } else {
+            Err(wrong)
+        }
     }
 
     /// The same definition where agents of the settings are known beside the built-in ones.
     pub(super) fn with_agents(self, agents: &[String]) -> Self {
         Self { agents: agents.to_vec(), ..self }
+    }
+
+    /// The same definition as a change of a team, with the roles that the model did not return.
+    pub(super) fn changing(mut self, base: &Base) -> Self {
+        for role in &base.roles {
+            if !self.has_role(&role.name) {
+                self.roles.push(role.clone());
+            }
+        }
+        self.skills.clone_from(&base.skills);
+        self.base = Some(base.facts.clone());
+        self
     }
 
     fn check(&self) -> TeamCheck {
@@ -89,11 +140,24 @@ impl Definition {
         problems(&self.check())
     }
 
-    /// The definition with its workflow, as a team that may be installed: it is of the scope @local, and brings no programs.
+    /// The definition with its workflow, as a team that may be installed: it is of the scope @local, and brings no programs. A change of a team
+    /// keeps its name and its programs.
     pub(super) fn checked(self) -> Result<CheckedDefinition, Vec<String>> {
         let checked = self.check();
         let (errors, warnings) = problems(&checked);
         let Some(workflow) = checked.workflow.filter(|_| errors.is_empty()) else { return Err(errors) };
+        if let Some(base) = &self.base {
+            let facts = BaseFacts::of(&self.team_yml);
+            if facts.name != base.name {
+                return Err(vec![format!("`name` must stay {:?}, and is {:?}", base.name, facts.name)]);
+            }
+            if facts.agents != base.agents {
+                return Err(vec![
+                    "`agents` must stay as it is: the programs of the team are not yours".to_owned(),
+                ]);
+            }
+            return Ok(CheckedDefinition { definition: self, workflow, warnings });
+        }
         if workflow.name.scope() != "local" {
             return Err(vec![format!("`name` must be @local/NAME, and is {:?}", workflow.name.as_str())]);
         }
@@ -156,8 +220,12 @@ impl TeamFiles for Definition {
     fn role_texts(&self) -> Vec<String> {
         self.roles.iter().map(|role| role.content.clone()).collect()
     }
+    fn skills(&self) -> Vec<(String, String)> {
+        self.skills.clone()
+    }
     fn entry(&self, _: &camino::Utf8Path) -> EntryFile {
-        EntryFile::Missing
+        // The programs of a team that is changed are in its folder.
+        if self.base.is_some() { EntryFile::Unknown } else { EntryFile::Missing }
     }
     fn installed_agents(&self) -> Vec<String> {
         self.agents.clone()

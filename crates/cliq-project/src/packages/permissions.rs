@@ -103,7 +103,7 @@ pub struct OutsidePhase {
 }
 
 /// The permissions of a team by its definition. `skills` are the names of the skills in its folder.
-fn permissions_of(workflow: &ValidatedWorkflow, skills: &[String]) -> TeamPermissions {
+pub(crate) fn permissions_of(workflow: &ValidatedWorkflow, skills: &[String]) -> TeamPermissions {
     let mut permissions = TeamPermissions {
         team: workflow.name.to_string(),
         version: workflow.version.as_ref().map(ToString::to_string),

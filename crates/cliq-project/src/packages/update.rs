@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cliq_packages::{Content, Lock, LockedTeam};
 use cliq_protocol::TeamName;
 use semver::Version;
-use similar::TextDiff;
 
 use super::resolve::{Choice, ResolvedTeam, Resolver};
 use crate::assemble::lock_reference;
+use crate::team_text::text_difference;
 use crate::{AssembledTeam, Project, ProjectError};
 
 /// New versions of teams, resolved and not yet assembled.
@@ -163,9 +163,7 @@ fn differences(old: &Content, new: &Content) -> BTreeMap<String, String> {
         };
         let difference = match (text(&before), text(&after)) {
             (Ok(old), Ok(new)) if old == new => "the permission to execute it changes\n".to_owned(),
-            (Ok(old), Ok(new)) => {
-                TextDiff::from_lines(&old, &new).unified_diff().context_radius(2).to_string()
-            }
+            (Ok(old), Ok(new)) => text_difference(&old, &new),
             _ => "binary files differ\n".to_owned(),
         };
         found.insert(path.into_string(), difference);

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::install::fetching;
 use crate::args::UpdateArgs;
 use crate::failure::Failure;
-use crate::ui::{BOLD, DIM, GREEN, RED, YELLOW, paint};
+use crate::render::difference;
+use crate::ui::{BOLD, DIM, GREEN, paint};
 use crate::{project, ui};
 
 /// A locked package with the versions that its registry has.
@@ -145,22 +146,7 @@ fn title(update: &TeamUpdate) -> String {
 
 fn show(update: &TeamUpdate) -> Result<(), Failure> {
     ui::line(paint(BOLD, title(update)))?;
-    for sentence in &update.new_permissions {
-        ui::line(paint(YELLOW, format!("  new: it {}", ui::plain(sentence))))?;
-    }
-    for (path, difference) in &update.files {
-        ui::line(paint(BOLD, format!("  {}", ui::plain(path))))?;
-        for line in ui::plain(difference).lines() {
-            let line = match line.as_bytes().first() {
-                Some(b'+') => paint(GREEN, line),
-                Some(b'-') => paint(RED, line),
-                Some(b'@') => paint(DIM, line),
-                _ => line.to_owned(),
-            };
-            ui::line(format!("    {line}"))?;
-        }
-    }
-    Ok(())
+    difference::show(&update.new_permissions, &update.files)
 }
 
 fn row(update: &TeamUpdate) -> serde_json::Value {
