@@ -19,6 +19,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     [
         ("style.css", "text/css; charset=utf-8", include_str!("assets/style.css")),
         ("app.js", "text/javascript; charset=utf-8", include_str!("assets/app.js")),
+        ("studio.js", "text/javascript; charset=utf-8", include_str!("assets/studio.js")),
         ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
         ("icon-alert.svg", "image/svg+xml", include_str!("assets/icon-alert.svg")),
     ]

@@ -11,7 +11,7 @@ use cliq_web::Problem;
 /// Links of the navigation, in groups.
 const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
     ("Work", &[("/", "Mission control"), ("/runs", "Runs"), ("/reviews", "Reviews")]),
-    ("Library", &[("/teams", "Teams"), ("/evaluations", "Evaluations")]),
+    ("Library", &[("/teams", "Teams"), ("/studio", "Studio"), ("/evaluations", "Evaluations")]),
     ("Automation", &[("/plans", "Plans"), ("/signals", "Signals"), ("/triggers", "Triggers")]),
     ("Server", &[("/projects", "Projects"), ("/usage", "Usage")]),
 ];
@@ -19,6 +19,11 @@ const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
 const ADMINISTRATION: [(&str, &str); 2] = [("/tokens", "Tokens"), ("/audit", "Audit log")];
 
 fn document(title: &str, body: &Markup) -> Html<String> {
+    document_with(title, None, body)
+}
+
+/// A document with a script of its own beside that of all pages.
+fn document_with(title: &str, script: Option<&str>, body: &Markup) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,6 +35,7 @@ fn document(title: &str, body: &Markup) -> Html<String> {
                 link rel="stylesheet" href=(assets::url("style.css"));
                 link rel="icon" href=(assets::url("icon.svg")) type="image/svg+xml" data-alert=(assets::url("icon-alert.svg"));
                 script src=(assets::url("app.js")) defer {}
+                @if let Some(script) = script { script src=(script) defer {} }
             }
             (body)
         }
@@ -39,7 +45,22 @@ fn document(title: &str, body: &Markup) -> Html<String> {
 
 /// A page for a person who is signed in.
 pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, content: &Markup) -> Html<String> {
-    let body = html! {
+    document(title, &body(visitor, current, content))
+}
+
+/// A page for a person who is signed in, with a script of its own.
+pub(super) fn page_with_script(
+    visitor: &Visitor,
+    title: &str,
+    current: &str,
+    script: &str,
+    content: &Markup,
+) -> Html<String> {
+    document_with(title, Some(script), &body(visitor, Some(current), content))
+}
+
+fn body(visitor: &Visitor, current: Option<&str>, content: &Markup) -> Markup {
+    html! {
         body {
             a.skip href="#content" { "Skip to content" }
             header.top {
@@ -64,8 +85,7 @@ pub(super) fn page(visitor: &Visitor, title: &str, current: Option<&str>, conten
             p #connection role="status" aria-live="polite" {}
             main #content tabindex="-1" { (content) }
         }
-    };
-    document(title, &body)
+    }
 }
 
 /// A page without navigation.

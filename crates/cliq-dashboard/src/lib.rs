@@ -37,6 +37,7 @@ mod run;
 mod runs;
 mod sign_in;
 mod signals;
+mod studio;
 mod team_cards;
 mod team_runs;
 mod teams;

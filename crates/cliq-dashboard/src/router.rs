@@ -13,7 +13,7 @@ use crate::page::{PageError, with_navigation};
 use crate::visitor::Visitor;
 use crate::{
     assets, audit, changes, compare, evaluations, handoff, live, log, mission, new_run, plans, projects,
-    review, run, runs, signals, teams, tokens, triggers, usage, views, workspace,
+    review, run, runs, signals, studio, teams, tokens, triggers, usage, views, workspace,
 };
 
 /// Returns the routes of the dashboard. Access control puts the caller into each request before it arrives here.
@@ -51,6 +51,18 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
+        .route("/studio", get(studio::list).post(studio::create))
+        .route("/studio/generate", post(studio::generate))
+        .route("/studio/{draft}", get(studio::editor::page))
+        .route("/studio/{draft}/save", post(studio::editor::save))
+        .route("/studio/{draft}/add", post(studio::editor::add))
+        .route("/studio/{draft}/remove-file", post(studio::editor::remove_file))
+        .route("/studio/{draft}/remove", post(studio::remove))
+        .route("/studio/{draft}/try", get(studio::trial::page).post(studio::trial::submit))
+        .route("/studio/{draft}/change", get(studio::change::page).post(studio::change::propose))
+        .route("/studio/{draft}/accept", post(studio::change::accept))
+        .route("/studio/{draft}/install", get(studio::install::page).post(studio::install::install))
+        .route("/studio/{draft}/publish", post(studio::install::publish))
         .route("/evaluations", get(evaluations::list))
         .route("/evaluations/{id}", get(evaluations::page))
         .route("/evaluations/{id}/trials/{number}", get(evaluations::trial))

@@ -74,6 +74,7 @@ async fn list(visitor: &Visitor, core: &Core, created: Option<&Markup>) -> Page 
             select #scope name="scope" {
                 option value="read" { "read: see everything but tokens" }
                 option value="run" { "run: also start, cancel and steer runs" }
+                option value="edit" { "edit: also write, try, install and publish teams" }
                 option value="admin" { "admin: also projects and tokens" }
             }
             label for="days" { "Valid for" }

@@ -19,6 +19,11 @@ impl Visitor {
         self.caller.scope >= Scope::Run
     }
 
+    /// Whether the person may write teams.
+    pub fn may_edit(&self) -> bool {
+        self.caller.scope >= Scope::Edit
+    }
+
     /// Returns the caller if their scope suffices for a form.
     ///
     /// # Errors

@@ -22,6 +22,8 @@ pub enum Scope {
     Read,
     /// Start, cancel and resume runs; change plans; emit signals.
     Run,
+    /// Write, try, install and publish teams.
+    Edit,
     /// Register projects; make and revoke tokens.
     Admin,
 }
@@ -33,6 +35,7 @@ impl Scope {
         match self {
             Self::Read => "read",
             Self::Run => "run",
+            Self::Edit => "edit",
             Self::Admin => "admin",
         }
     }
@@ -40,7 +43,7 @@ impl Scope {
     /// The scope that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Read, Self::Run, Self::Admin].into_iter().find(|scope| scope.as_str() == text)
+        [Self::Read, Self::Run, Self::Edit, Self::Admin].into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
@@ -234,6 +237,6 @@ mod tests {
 
     #[test]
     fn scopes_include_those_before_them() {
-        assert!(Scope::Read < Scope::Run && Scope::Run < Scope::Admin);
+        assert!(Scope::Read < Scope::Run && Scope::Run < Scope::Edit && Scope::Edit < Scope::Admin);
     }
 }

@@ -47,6 +47,12 @@ impl CommandScript {
         self
     }
 
+    /// Whether no command runs.
+    #[must_use]
+    pub fn runs_nothing(&self) -> bool {
+        self.default.is_some()
+    }
+
     /// Returns whether a command passes in an activation, 1-based. `None` if the command is to be run. Items of a phase have the results of
     /// the phase.
     #[must_use]

@@ -16,6 +16,7 @@ mod checkpoints;
 mod clean;
 mod contained;
 mod doctor;
+mod drafts;
 mod error;
 mod execute;
 mod fingerprints;
@@ -59,6 +60,10 @@ pub use builder::{BuilderRequest, BuiltTeam};
 pub use changed::{ChangedPhase, Comparison};
 pub use checkpoints::ActivationChanges;
 pub use doctor::{Check, CheckStatus};
+pub use drafts::{
+    DraftCheck, DraftError, DraftFile, DraftName, DraftPath, DraftProblem, DraftSummary, Drafts, PathError,
+    UnsavedTexts,
+};
 pub use error::{InvalidTeam, ProjectError};
 pub use execute::{RunStart, execute};
 pub use history::RecordedRun;

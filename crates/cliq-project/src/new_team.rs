@@ -21,13 +21,16 @@ impl Host {
         if !is_empty {
             return Err(ProjectError::NotEmpty(dir));
         }
-        let texts: Vec<(&str, String)> = NEW_TEAM
-            .iter()
-            .map(|(path, text)| (*path, text.replace("@local/new-team", full.as_str())))
-            .collect();
-        let files: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        write_files(&dir, &files)?;
+        Self::write_new_team(&dir, full.as_str())?;
         Ok((full.to_string(), dir))
+    }
+
+    /// Writes the files of a new team of a name.
+    pub(crate) fn write_new_team(dir: &Utf8Path, name: &str) -> Result<(), ProjectError> {
+        let texts: Vec<(&str, String)> =
+            NEW_TEAM.iter().map(|(path, text)| (*path, text.replace("@local/new-team", name))).collect();
+        let files: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        Ok(write_files(dir, &files)?)
     }
 }
 

@@ -18,8 +18,6 @@ use crate::team_files::check_files;
 use crate::{Host, Project, ProjectError, RunOptions, RunSpec, RunStart, execute};
 pub use report::{PhaseActivation, ScriptedCommand, ScriptedPhase, ScriptedReport, ScriptedVerdict};
 
-/// Agents that need no model and stay what they are: gates by rules, and phases that run the commands of their message.
-const KEPT: [&str; 2] = ["rules", "exec"];
 /// Agent for phases that name none.
 const DEFAULT_AGENT: &str = "scripted";
 
@@ -127,15 +125,16 @@ impl Project {
         let options = RunOptions::new().with_spec(spec).elsewhere();
         let mut plan = self.run_plan_of(workflow, &settings, &options)?;
         plan.default_agent = Some(DEFAULT_AGENT.to_owned());
+        plan.command_script = run.commands;
         plan.agents = self.scripted_agents(&plan, &script, records);
         plan.notifications.clear();
         plan.checkpoints = None;
-        plan.command_script = run.commands;
         self.confine(&mut plan, &settings, RunAccess::default())?;
         Ok(plan)
     }
 
-    /// Returns the agents of a plan, each replaced by a scripted one unless it needs no model.
+    /// Returns the agents of a plan, each replaced by a scripted one, except gates by rules, and phases that run the commands of their message
+    /// if commands run.
     fn scripted_agents(&self, plan: &RunPlan, script: &Utf8Path, records: &Utf8Path) -> Agents {
         let scripted =
             self.host().cliq(&["agent", "scripted", script.as_str(), records.as_str()]).with_model(None);
@@ -149,7 +148,8 @@ impl Project {
             })
             .collect();
         names.into_iter().fold(Agents::new(), |agents, name| {
-            let is_kept = KEPT.contains(&name.as_str()) && !workflow.agents.contains_key(&name);
+            let runs_commands = name == "exec" && !plan.command_script.runs_nothing();
+            let is_kept = (name == "rules" || runs_commands) && !workflow.agents.contains_key(&name);
             match plan.agents.get(&name).filter(|_| is_kept) {
                 Some(kept) => agents.with(name, kept.clone()),
                 None => agents.with(name, scripted.clone()),

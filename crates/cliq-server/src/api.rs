@@ -2,6 +2,7 @@
 
 mod audit;
 mod changes;
+mod drafts;
 mod errors;
 mod events;
 mod files;
@@ -52,6 +53,7 @@ use cliq_web::{PROBLEM_JSON, Problem};
         (name = "runs", description = "Start, follow and steer runs."),
         (name = "instances", description = "Registered projects."),
         (name = "teams", description = "Teams that can run."),
+        (name = "drafts", description = "Teams that are being written."),
         (name = "reviews", description = "What waits for a person, and the decision."),
         (name = "plans", description = "Plans, which outlive a run, and signals to them."),
         (name = "triggers", description = "Triggers and their firings."),
@@ -99,6 +101,16 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(teams::get))
         .routes(routes!(teams::graph))
         .routes(routes!(teams::validate))
+        .routes(routes!(teams::schema))
+        .routes(routes!(drafts::generate))
+        .routes(routes!(drafts::list, drafts::create))
+        .routes(routes!(drafts::get, drafts::remove))
+        .routes(routes!(drafts::file, drafts::save, drafts::remove_file))
+        .routes(routes!(drafts::validate))
+        .routes(routes!(drafts::trial))
+        .routes(routes!(drafts::improve))
+        .routes(routes!(drafts::install))
+        .routes(routes!(drafts::publish))
         .routes(routes!(plans::list))
         .routes(routes!(plans::get))
         .routes(routes!(plans::events))

@@ -90,12 +90,14 @@ impl ServerOptions {
             scopes,
             groups_claim,
             admin_groups,
+            edit_groups,
             run_groups,
             read_groups,
             session,
         } = OidcSettings::read(settings);
         let Some(issuer) = issuer else { return Ok(self) };
-        let groups = GroupScopes { admin: admin_groups, run: run_groups, read: read_groups };
+        let groups =
+            GroupScopes { admin: admin_groups, edit: edit_groups, run: run_groups, read: read_groups };
         let public_url = ServerSettings::read(settings).public_url.unwrap_or_default();
         let client_id = client_id.unwrap_or_default();
         let client = OidcClient { issuer: &issuer, client_id: &client_id, public_url: &public_url };

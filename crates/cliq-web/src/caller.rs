@@ -59,6 +59,12 @@ pub struct Reviewer(
     /// Caller.
     pub Caller,
 );
+/// Caller that may write, try, install and publish teams.
+#[derive(Debug)]
+pub struct Editor(
+    /// Caller.
+    pub Caller,
+);
 /// Caller that may do everything.
 #[derive(Debug)]
 pub struct Admin;
@@ -83,6 +89,13 @@ impl<S: Sync> FromRequestParts<S> for Runner {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         demand(parts, Scope::Run).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Editor {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        demand(parts, Scope::Edit).map(Self)
     }
 }
 

@@ -8,6 +8,7 @@ mod caller;
 mod changed_files;
 mod changes;
 mod core;
+mod drafts;
 mod files;
 mod handoffs;
 mod input;
@@ -27,10 +28,16 @@ mod tokens;
 mod trial;
 mod triggers;
 
-pub use caller::{Admin, Caller, Reader, Reviewer, Runner, Via};
+pub use caller::{Admin, Caller, Editor, Reader, Reviewer, Runner, Via};
 pub use changed_files::{ChangedFiles, changed_file, changed_files, file_difference, file_differences};
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
+pub use drafts::{
+    BuilderTask, ChangedFile, DraftContent, DraftDocument, DraftFileDocument, DraftProblemDocument,
+    DraftReply, DraftTrial, DraftValidation, InstalledDraft, ProposedChange, PublishedDraft, draft_name,
+    draft_path, drafts_of, generate, improve, install_draft, prepare_draft, publish_draft, try_draft,
+    unsaved_texts, validate_draft,
+};
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
 pub use input::{

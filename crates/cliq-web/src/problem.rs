@@ -310,7 +310,7 @@ impl From<ProjectError> for Problem {
                 };
                 Self::unprocessable(error.to_string(), team.diagnostics.iter().map(line).collect())
             }
-            P::Lock(_) | P::NoTeam => Self::conflict(error.to_string()),
+            P::Lock(_) | P::NoTeam | P::Builder(_) => Self::conflict(error.to_string()),
             P::Io(_) | P::File(_) => {
                 tracing::error!(%error, "cannot use a file");
                 Self::unavailable("a file cannot be used at the moment; the server's log says why")

@@ -120,6 +120,8 @@ pub(crate) enum ScopeName {
     Read,
     /// Start, cancel and resume runs; change plans; emit signals.
     Run,
+    /// Write, try, install and publish teams.
+    Edit,
     /// Register projects; make and revoke tokens.
     Admin,
 }

@@ -163,6 +163,7 @@ const TRIGGERS: &[&str] = &[
     "cliq-supervisor",
 ];
 const WEB: &[&str] = &[
+    "cliq-eval",
     "cliq-protocol",
     "cliq-fs",
     "cliq-workflow",

@@ -37,7 +37,7 @@ workflow:
 ";
 
 /// Returns the directory of the browser driver, if it is installed.
-fn modules() -> Option<PathBuf> {
+pub(super) fn modules() -> Option<PathBuf> {
     let modules = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/node/node_modules");
     let has = |program: &str| {
         Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
@@ -57,7 +57,12 @@ fn modules() -> Option<PathBuf> {
 
 /// Runs a script of the browser with these arguments. Lines that `machine` handles are acknowledged to the script.
 #[expect(clippy::print_stdout, reason = "the steps of the person, shown when a test fails")]
-fn drive(modules: &Path, script: &str, arguments: &[&str], mut machine: impl FnMut(&str, &str) -> bool) {
+pub(super) fn drive(
+    modules: &Path,
+    script: &str,
+    arguments: &[&str],
+    mut machine: impl FnMut(&str, &str) -> bool,
+) {
     let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/server");
     let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
     std::fs::create_dir_all(&pictures).unwrap();

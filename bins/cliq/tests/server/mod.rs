@@ -3,6 +3,7 @@
 mod api;
 mod browser;
 mod crashes;
+mod drafts;
 mod generated_client;
 mod mcp;
 mod operations;
@@ -18,3 +19,4 @@ mod security;
 mod sign_in;
 mod steering;
 mod stuck;
+mod studio;

@@ -190,7 +190,7 @@ fn settings_of_a_provider_are_checked_before_the_server_starts() {
     refused(&|server| server["oidc"]["issuer"] = "http://id.example".into(), "server.oidc.issuer");
     refused(
         &|server| {
-            for groups in ["admin_groups", "run_groups", "read_groups"] {
+            for groups in ["admin_groups", "edit_groups", "run_groups", "read_groups"] {
                 server["oidc"].as_object_mut().unwrap().remove(groups);
             }
         },

@@ -292,7 +292,8 @@ palette.addEventListener("keydown", (key) => {
   }
 });
 document.addEventListener("keydown", (key) => {
-  const isWriting = key.target.closest?.("input, textarea, select, [contenteditable]");
+  // The editor of the studio is in a shadow tree.
+  const isWriting = key.composedPath()[0].closest?.("input, textarea, select, [contenteditable]");
   if ((key.ctrlKey || key.metaKey) && key.key.toLowerCase() === "k") {
     key.preventDefault();
     if (!palette.isConnected) document.body.append(palette);
@@ -363,3 +364,17 @@ setInterval(async () => {
   } catch { /* The next try may succeed. */ }
 }, 1000);
 if (document.querySelector("pre#log") && !location.hash && !location.search) { const end = document.querySelector("pre#log"); end.scrollTop = end.scrollHeight; }
+// What a model is asked takes long: the button says that it is under way, and for how long.
+document.addEventListener("submit", (submit) => {
+  const form = submit.target, button = form.querySelector?.("button[type=submit]");
+  if (!form.dataset?.slow || !button) return;
+  const begun = Date.now(), place = Object.assign(document.createElement("p"), { className: "hint" });
+  place.setAttribute("role", "status");
+  button.after(place);
+  // A disabled button would not be sent, so not before the form is.
+  setTimeout(() => { button.disabled = true; });
+  const tell = () => { place.textContent = `${form.dataset.slow}: ${Math.round((Date.now() - begun) / 1000)} s`; };
+  tell();
+  const clock = setInterval(tell, 1000);
+  addEventListener("pageshow", () => { clearInterval(clock); button.disabled = false; place.remove(); }, { once: true });
+});

@@ -34,7 +34,7 @@ fn action_of(request: &Handled<'_>) -> Option<AuditAction> {
     let changes = !matches!(*request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let is_recorded_elsewhere = ["/mcp", "/a2a", "/hooks/"].iter().any(|prefix| path.starts_with(prefix));
     // They answer a question and change nothing.
-    let is_question = path.ends_with("/validate") || path.ends_with("/test");
+    let is_question = ["/validate", "/test", "/try"].iter().any(|question| path.ends_with(question));
     if !changes || is_recorded_elsewhere || is_question {
         return None;
     }

@@ -147,6 +147,13 @@ pub(crate) async fn validate(
     .await
 }
 
+/// Returns the JSON Schema of team.yml, for editors.
+#[utoipa::path(get, path = "/api/v1/teams/schema", operation_id = "get_team_schema", tag = "teams",
+    responses((status = 200, body = Object), Reading))]
+pub(crate) async fn schema(_: Reader) -> axum::Json<serde_json::Value> {
+    axum::Json(cliq_workflow::json_schema())
+}
+
 /// A team of which only the names of role files are known, on this host.
 struct NamedRoles {
     roles: Vec<String>,

@@ -57,6 +57,8 @@ group! {
         "server.oidc.groups_claim", groups_claim: String = "groups", "the claim with the groups of a person";
         "server.oidc.admin_groups", admin_groups: Vec<String>,
             "groups whose people get the scope `admin`; `*` for everybody";
+        "server.oidc.edit_groups", edit_groups: Vec<String>,
+            "groups whose people get the scope `edit`; `*` for everybody";
         "server.oidc.run_groups", run_groups: Vec<String>,
             "groups whose people get the scope `run`; `*` for everybody";
         "server.oidc.read_groups", read_groups: Vec<String>,

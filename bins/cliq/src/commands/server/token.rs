@@ -114,6 +114,7 @@ fn scope_of(name: ScopeName) -> Scope {
     match name {
         ScopeName::Read => Scope::Read,
         ScopeName::Run => Scope::Run,
+        ScopeName::Edit => Scope::Edit,
         ScopeName::Admin => Scope::Admin,
     }
 }

@@ -62,7 +62,7 @@ pub enum OptionsError {
     NoClientId,
     /// No group gives a scope.
     #[error(
-        "no group may sign in: set `server.oidc.admin_groups`, `server.oidc.run_groups` or `server.oidc.read_groups` (`*` for everybody)"
+        "no group may sign in: set `server.oidc.admin_groups`, `server.oidc.edit_groups`, `server.oidc.run_groups` or `server.oidc.read_groups` (`*` for everybody)"
     )]
     NoGroups,
 }
