@@ -62,7 +62,7 @@ function edit() {
       extensions: [
         lineNumbers(), history(), drawSelection(), indentOnInput(), indentUnit.of("  "), bracketMatching(), closeBrackets(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), lintGutter(),
         isYaml ? yaml() : isMarkdown ? markdown() : [], isMarkdown ? EditorView.lineWrapping : [], file === "team.yml" ? autocompletion({ override: [offer] }) : [],
-        syntaxHighlighting(colours), look, EditorState.readOnly.of(!mayEdit), EditorView.contentAttributes.of({ "aria-label": `Text of ${file}` }),
+        syntaxHighlighting(colours), look, EditorState.readOnly.of(!mayEdit), EditorView.contentAttributes.of({ "aria-label": `Text of ${file}`, tabindex: "0" }),
         keymap.of([{ key: "Mod-s", preventDefault: true, run: () => { save(); return true; } }, { key: "Tab", run: acceptCompletion }, ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap]),
         EditorView.updateListener.of((update) => { if (update.docChanged) { field.value = text(); tell(); soon(); } }),
       ],

@@ -200,6 +200,11 @@ fn constrain(schemas: &mut std::collections::BTreeMap<String, RefOr<Schema>>) {
         schema["required"] = serde_json::json!(["team"]);
         schema["properties"]["team"]["type"] = "string".into();
     });
+    edit("UnsavedFiles", &|schema| {
+        let path = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,40}(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,40}){0,5}$";
+        schema["properties"]["files"]["propertyNames"] =
+            serde_json::json!({"type": "string", "pattern": path});
+    });
     edit("PlanCommand", &|schema| {
         for command in schema["oneOf"].as_array_mut().into_iter().flatten() {
             command["additionalProperties"] = false.into();

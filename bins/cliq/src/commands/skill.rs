@@ -12,11 +12,12 @@ use crate::ui::{GREEN, paint};
 use crate::{project, ui};
 
 /// Files of the skill. Pages of the documentation are its references.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("SKILL.md", include_str!("../../skill/SKILL.md")),
     ("references/exit-codes.md", include_str!("../../skill/references/exit-codes.md")),
     ("references/expressions.md", include_str!("../../skill/references/expressions.md")),
     ("references/patterns.md", include_str!("../../skill/references/patterns.md")),
+    ("references/team-test.md", include_str!("../../skill/references/team-test.md")),
     ("references/team-yml.md", include_str!("../../skill/references/team-yml.md")),
 ];
 /// Directories in which assistants look for skills.

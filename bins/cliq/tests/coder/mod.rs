@@ -1,5 +1,6 @@
 //! Model agents with tools: whole runs against a server that plays the APIs from a script.
 
+mod assistant;
 mod conversation_kills;
 mod conversations;
 mod demo;

@@ -168,7 +168,7 @@ fn programs_and_name_of_a_team_stay() {
     let team = TEAM
         .replace("workflow:", "agents: {own: {entry: agents/own.sh}}\nworkflow:")
         .replace("claude-api", "own");
-    let evil = team.replace("agents/own.sh", "agents/../../../bin/sh");
+    let evil = team.replace("agents/own.sh", "agents/other.sh");
     let renamed = team.replace("@local/reports", "@local/others");
     let better = team.replace("Writes reports", "Writes good reports");
     let (env, server) =

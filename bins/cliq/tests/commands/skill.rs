@@ -22,7 +22,7 @@ fn a_skill_is_written_where_assistants_look() {
     let text = skill(&env, ".agents");
     assert_eq!(text, skill(&env, ".claude"));
     assert!(text.starts_with("---\nname: cliq\ndescription: ") && text.contains("\n  digest: "), "{text}");
-    for reference in ["team-yml", "patterns", "expressions", "exit-codes"] {
+    for reference in ["team-yml", "team-test", "patterns", "expressions", "exit-codes"] {
         assert!(text.contains(&format!("references/{reference}.md")), "{reference}");
         let page = env.read(&format!(".agents/skills/cliq/references/{reference}.md"));
         assert!(page.starts_with("# "), "{page}");

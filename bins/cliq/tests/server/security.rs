@@ -21,7 +21,7 @@ fn with(server: &Running, token: &str, method: &str, path: &str) -> u16 {
     let headers =
         [("authorization", format!("Bearer {token}")), ("content-type", "application/json".to_owned())];
     let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
-    server.send(method, path, &headers, (method == "POST").then_some("{}")).status
+    server.send(method, path, &headers, ["POST", "PUT"].contains(&method).then_some("{}")).status
 }
 
 /// Signs a browser in and gives its cookie.
@@ -45,11 +45,14 @@ fn every_route_needs_a_token_of_its_scope() {
     let server = machine.serve();
     let (read, _) = token(&machine, "read", &[]);
     let (run, _) = token(&machine, "run", &[]);
+    let (edit, _) = token(&machine, "edit", &[]);
     let description = cliq_server::openapi();
     let mut seen = 0;
     for (path, item) in &description.paths.paths {
         let path = path.replace(['{', '}'], "x");
-        for (method, operation) in [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)] {
+        let operations =
+            [("GET", &item.get), ("POST", &item.post), ("PUT", &item.put), ("DELETE", &item.delete)];
+        for (method, operation) in operations {
             if operation.is_none() || ["/healthz", "/readyz"].contains(&path.as_str()) {
                 continue;
             }
@@ -61,8 +64,11 @@ fn every_route_needs_a_token_of_its_scope() {
                 || (path.contains("instances") && !path.contains("/x"))
                 || (method == "DELETE" && !path.contains("/comments/"));
             let reads = method == "GET" || path.ends_with("/validate");
+            let edits = path.contains("/drafts") || path.ends_with("/teams/generate");
             let wanted = if reads && !is_secret {
                 "read"
+            } else if edits {
+                "edit"
             } else if admin {
                 "admin"
             } else {
@@ -71,7 +77,13 @@ fn every_route_needs_a_token_of_its_scope() {
             let (as_reader, as_runner) =
                 (with(&server, &read, method, &path), with(&server, &run, method, &path));
             assert_eq!(as_reader == 403, wanted != "read", "{method} {path} as a reader: {as_reader}");
-            assert_eq!(as_runner == 403, wanted == "admin", "{method} {path} as a runner: {as_runner}");
+            let as_editor = with(&server, &edit, method, &path);
+            assert_eq!(
+                as_runner == 403,
+                ["edit", "admin"].contains(&wanted),
+                "{method} {path} as a runner: {as_runner}"
+            );
+            assert_eq!(as_editor == 403, wanted == "admin", "{method} {path} as an editor: {as_editor}");
         }
     }
     assert!(seen > 30, "{seen}");
@@ -80,6 +92,7 @@ fn every_route_needs_a_token_of_its_scope() {
         "/runs",
         "/runs/new",
         "/teams",
+        "/studio",
         "/plans",
         "/signals",
         "/projects",

@@ -42,6 +42,8 @@ const editor = (on) => on.locator(".editor .cm-content");
 async function write(on, text) {
   await editor(on).click();
   await on.keyboard.press("Control+a");
+  // A browser that replaces a selection itself marks the new text with a style, which the policy refuses.
+  await on.keyboard.press("Delete");
   await on.keyboard.insertText(text);
 }
 const text = (on) => on.locator("#text").inputValue();
@@ -61,17 +63,14 @@ await page.getByText("no problems").waitFor();
 
 console.log("problems while one types");
 await write(page, TEAM.replace("depends_on: [writer]", "depends_on: [wirter]"));
-await page.locator("#problems", { hasText: "writer" }).getByText("team.yml:12").first().waitFor();
+await page.locator("#problems", { hasText: "writer" }).getByText("team.yml:13").first().waitFor();
 await page.locator("#problems").getByText("roles/writer.md").first().waitFor();
 assert.equal(await page.locator(".editor .cm-lint-marker-error").count() > 0, true, "the line is marked");
-await page.locator("#problems a", { hasText: "team.yml:12" }).first().click();
+await page.locator("#problems a", { hasText: "team.yml:13" }).first().click();
 await page.waitForFunction(() => document.activeElement?.classList.contains("editor"));
 
 console.log("fields and values that are offered");
-await write(page, TEAM.replace("      agent: openai-api\n", "      agent: openai-api\n      dep"));
-await page.keyboard.press("Control+Space").catch(() => {});
-await editor(page).getByText("dep", { exact: true }).first().click();
-await page.keyboard.press("End");
+await write(page, `${TEAM.slice(0, TEAM.indexOf("    - name: check"))}      dep`);
 await page.keyboard.press("Control+Space");
 await page.locator(".cm-tooltip-autocomplete").getByText("depends_on").waitFor();
 await page.keyboard.press("Escape");
@@ -98,7 +97,6 @@ await page.locator("#preview").getByText("You are the writer.").waitFor();
 await write(page, "You greet the readers in **one sentence**.\n");
 await page.getByRole("button", { name: "Save" }).click();
 await page.locator("#preview strong", { hasText: "one sentence" }).waitFor();
-await page.getByText("no problems").waitFor();
 
 console.log("tests of the former team have problems of their own");
 await page.locator("nav.tree").getByRole("link", { name: /tests.phases.yml/ }).click();

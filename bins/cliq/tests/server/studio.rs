@@ -47,3 +47,24 @@ fn people_write_a_team_in_the_studio() {
     let file = std::fs::read_to_string(machine.home.join("teams/@local/morning/team.yml")).unwrap();
     assert!(file.contains("name: \"@local/morning\""), "{file}");
 }
+
+/// What the editor offers while a person types.
+#[test]
+fn editor_offers_fields_and_values() {
+    let has_node = std::process::Command::new("node").arg("--version").output().is_ok();
+    if !has_node {
+        cliq_testkit::not_run("there is no node");
+        return;
+    }
+    let machine = Machine::new();
+    let schema = machine.path("schema.json");
+    std::fs::write(&schema, machine.ok(&["team", "schema"])).unwrap();
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = std::process::Command::new("node")
+        .arg(tests.join("tests/server/places.mjs"))
+        .arg(tests.join("../../crates/cliq-dashboard/studio").canonicalize().unwrap())
+        .arg(&schema)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use super::{drafts_of, refused, validate_draft};
+use crate::input::whole_number;
 use crate::problem::Problem;
 
 /// Time limit of a trial.
@@ -44,7 +45,7 @@ pub struct DraftTrial {
 #[serde(deny_unknown_fields)]
 pub struct DraftReply {
     /// Item of a phase with `for_each`, 0-based. Each item without it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number")]
     pub item: Option<u32>,
     /// Text that is handed over.
     #[serde(default)]
