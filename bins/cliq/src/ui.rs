@@ -123,7 +123,9 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Makes text of unknown origin safe for a terminal: control characters, and so escape sequences, are replaced.
+/// Makes text of unknown origin safe for a terminal: control characters, and so escape sequences, and characters that turn the direction of text are replaced.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' { '·' } else { c }).collect()
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' || turns(c) { '·' } else { c }).collect()
 }

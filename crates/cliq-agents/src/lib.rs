@@ -47,6 +47,7 @@ pub use pull_requests::{Draft, PullRequests, test as test_code_host};
 pub use rules::decide;
 pub use scripted::{
     ActivationRecord, Script, ScriptedOutcome, ScriptedReply, is_path_inside, scripted_agent, split_item,
+    write_inside,
 };
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;

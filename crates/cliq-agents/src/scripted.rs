@@ -22,7 +22,6 @@ pub use script::{ActivationRecord, Script, ScriptedOutcome, ScriptedReply, split
 const MAX_SCRIPT: u64 = 64 << 20;
 
 /// Returns the agent that answers with the replies of a script, and records each activation as a file of `records`.
-#[must_use]
 pub fn scripted_agent(script: &Utf8Path, records: &Utf8Path) -> Agent {
     let for_gates = Place::new(script, records);
     let (for_phases, for_teams) = (for_gates.clone(), for_gates.clone());
@@ -106,7 +105,7 @@ impl Place {
             }
         };
         for (path, content) in &reply.files {
-            write_file(ctx.workspace(), path, content.as_deref())?;
+            write_inside(ctx.workspace(), path, content.as_deref())?;
         }
         match reply.error {
             Some(error) => Err(error.into()),
@@ -141,32 +140,36 @@ fn handoff(ctx: &PhaseContext, reply: &ScriptedReply) -> Result<Handoff, AnyErro
     })
 }
 
-/// Whether a path stays below the directory that it is relative to.
+/// Whether a path stays below the directory that it is relative to, and is not one of cliq or git.
 #[must_use]
 pub fn is_path_inside(path: &str) -> bool {
-    let path = Utf8Path::new(path);
-    !path.as_str().is_empty() && path.components().all(|part| matches!(part, Utf8Component::Normal(_)))
+    let mut parts = Utf8Path::new(path).components();
+    let is_own = matches!(parts.clone().next(), Some(Utf8Component::Normal(".cliq" | ".git")));
+    !path.is_empty() && !is_own && parts.all(|part| matches!(part, Utf8Component::Normal(_)))
 }
 
-/// Writes a file of the workspace, or removes it.
-fn write_file(workspace: &Utf8Path, path: &str, content: Option<&str>) -> Result<(), AnyError> {
+/// Writes a file of a workspace, or removes it if there is no content. Links are not followed.
+///
+/// # Errors
+/// Returns the reason if the path leaves the workspace or leads through a link, the file to be removed does not exist, or the system refuses.
+pub fn write_inside(workspace: &Utf8Path, path: &str, content: Option<&str>) -> Result<(), String> {
     if !is_path_inside(path) {
-        return Err(format!("{path:?} is not a path in the workspace").into());
+        return Err(format!("{path:?} is not a path in the workspace"));
     }
-    let file = workspace.join(path);
+    let mut place = workspace.to_owned();
+    for part in Utf8Path::new(path).components() {
+        place.push(part.as_str());
+        if place.is_symlink() {
+            return Err(format!("{path} leads through the link {place}, which is not followed"));
+        }
+    }
     match content {
         Some(content) => {
-            if let Some(parent) = file.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::write(&file, content).map_err(|error| format!("cannot write {path}: {error}"))?;
+            let parent = place.parent().unwrap_or(workspace);
+            std::fs::create_dir_all(parent)
+                .and_then(|()| std::fs::write(&place, content))
+                .map_err(|error| format!("cannot write {path}: {error}"))
         }
-        None => match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("cannot remove {path}: {error}").into());
-            }
-            _ => {}
-        },
+        None => std::fs::remove_file(&place).map_err(|error| format!("cannot remove {path}: {error}")),
     }
-    Ok(())
 }

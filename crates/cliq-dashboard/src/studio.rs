@@ -63,11 +63,16 @@ fn tabs(draft: &DraftName, current: &str, may_edit: bool) -> Markup {
 
 /// All drafts, and the forms that make new ones.
 pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
-    let content = list_content(&visitor, &core, None).await?;
+    let content = list_content(&visitor, &core, None, &Form(Vec::new())).await?;
     show(&visitor, "Studio", "/studio", &content)
 }
 
-async fn list_content(visitor: &Visitor, core: &Core, wrong: Option<&Problem>) -> Result<Markup, Problem> {
+async fn list_content(
+    visitor: &Visitor,
+    core: &Core,
+    wrong: Option<&Problem>,
+    given: &Form,
+) -> Result<Markup, Problem> {
     let (drafts, teams) = blocking(core, |host| Ok((drafts_of(host)?.list()?, list_teams(host)?))).await?;
     Ok(html! {
         h1 { "Studio" }
@@ -76,8 +81,8 @@ async fn list_content(visitor: &Visitor, core: &Core, wrong: Option<&Problem>) -
         (cards(&drafts))
         @if visitor.may_edit() {
             div.columns {
-                section aria-labelledby="new" { h2 #new { "New draft" } (new_form(&teams)) }
-                section aria-labelledby="describe" { h2 #describe { "Describe a team" } (generate_form()) }
+                section aria-labelledby="new" { h2 #new { "New draft" } (new_form(&teams, given)) }
+                section aria-labelledby="describe" { h2 #describe { "Describe a team" } (generate_form(given)) }
             }
         } @else {
             p.hint { "To write teams you need the scope `edit`." }
@@ -104,27 +109,27 @@ fn cards(drafts: &[DraftSummary]) -> Markup {
     }
 }
 
-fn new_form(teams: &[TeamSummary]) -> Markup {
+fn new_form(teams: &[TeamSummary], given: &Form) -> Markup {
     html! {
         form.stack method="post" action="/studio" {
             label for="name" { "Name of the draft" }
-            input #name name="name" required maxlength="64" pattern="[a-z][a-z0-9-]*" autocomplete="off" aria-describedby="name-rule";
+            input #name name="name" required maxlength="64" pattern=r"[a-z][a-z0-9\-]*" autocomplete="off" aria-describedby="name-rule" value=(given.get("name").unwrap_or_default());
             p.hint #name-rule { "Lower-case letters, digits and `-`." }
             label for="team" { "Begin with" }
             select #team name="team" {
                 option value="" { "A developer and a gate" }
-                @for team in teams.iter().filter(|team| team.valid) { option value=(team.name) { "A copy of " (team.name) } }
+                @for team in teams.iter().filter(|team| team.valid) { option value=(team.name) selected[given.get("team") == Some(&team.name)] { "A copy of " (team.name) } }
             }
             button.primary type="submit" { "Create" }
         }
     }
 }
 
-fn generate_form() -> Markup {
+fn generate_form(given: &Form) -> Markup {
     html! {
         form.stack method="post" action="/studio/generate" data-slow="The model is writing the team" {
             label for="intent" { "Work of the team" }
-            textarea #intent name="intent" rows="5" required placeholder="Write the weekly report from our tickets, and check that it has a summary" {}
+            textarea #intent name="intent" rows="5" required placeholder="Write the weekly report from our tickets, and check that it has a summary" { (text_of(given, "intent").unwrap_or_default()) }
             p.hint { "A model writes it as a draft (settings " code { "builder.*" } " of the server). It takes a minute or so." }
             button type="submit" { "Write a draft" }
         }
@@ -148,7 +153,7 @@ pub(super) async fn create(
         }
         Ok(name)
     });
-    opened(&visitor, &core, created.await).await
+    opened(&visitor, &core, created.await, &form).await
 }
 
 /// Has a model make a draft and opens it.
@@ -162,18 +167,19 @@ pub(super) async fn generate(
         return Err(Problem::unprocessable("say what the team is to do", Vec::new()).into());
     };
     let made = Box::pin(cliq_web::generate(core.host(), intent, None)).await;
-    opened(&visitor, &core, made).await
+    opened(&visitor, &core, made, &form).await
 }
 
 async fn opened(
     visitor: &Visitor,
     core: &Core,
     made: Result<DraftName, Problem>,
+    given: &Form,
 ) -> Result<Response, PageError> {
     match made {
         Ok(name) => Ok(Redirect::to(&format!("/studio/{name}")).into_response()),
         Err(problem) => {
-            let content = list_content(visitor, core, Some(&problem)).await?;
+            let content = list_content(visitor, core, Some(&problem), given).await?;
             Ok((problem.status(), layout::page(visitor, "Studio", Some("/studio"), &content)).into_response())
         }
     }

@@ -63,7 +63,7 @@ function edit() {
         lineNumbers(), history(), drawSelection(), indentOnInput(), indentUnit.of("  "), bracketMatching(), closeBrackets(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), lintGutter(),
         isYaml ? yaml() : isMarkdown ? markdown() : [], isMarkdown ? EditorView.lineWrapping : [], file === "team.yml" ? autocompletion({ override: [offer] }) : [],
         syntaxHighlighting(colours), look, EditorState.readOnly.of(!mayEdit), EditorView.contentAttributes.of({ "aria-label": `Text of ${file}`, tabindex: "0" }),
-        keymap.of([{ key: "Mod-s", preventDefault: true, run: () => { save(); return true; } }, { key: "Tab", run: acceptCompletion }, ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap]),
+        keymap.of([{ key: "Tab", run: acceptCompletion }, ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap]),
         EditorView.updateListener.of((update) => { if (update.docChanged) { field.value = text(); tell(); soon(); } }),
       ],
     }),
@@ -114,6 +114,7 @@ function edit() {
     const picture = document.getElementById("graph");
     // The picture of the last text without errors stays.
     if (picture && graph) picture.innerHTML = graph;
+    if (picture) picture.classList.toggle("stale", !graph && Boolean(picture.querySelector("svg")));
     const wrong = new Set(problems.filter((problem) => problem.severity === "error").map((problem) => problem.file));
     document.querySelectorAll("nav.tree a[data-file]").forEach((entry) => {
       entry.querySelector(".fg-red")?.remove();
@@ -163,7 +164,7 @@ function edit() {
     const actions = Object.assign(document.createElement("div"), { className: "actions" });
     if (other) {
       const shown = Object.assign(document.createElement("pre"), { className: "text", textContent: other.text ?? "", tabIndex: 0 });
-      const details = document.createElement("details");
+      const details = Object.assign(document.createElement("details"), { open: true });
       details.append(Object.assign(document.createElement("summary"), { textContent: "The text that was saved" }), shown);
       box.append(details);
       actions.append(

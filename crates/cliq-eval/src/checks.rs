@@ -1,5 +1,6 @@
 //! Checks of the outcome of a trial.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
@@ -7,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use camino::Utf8Path;
 use cliq_expr::Expression;
 use cliq_fs::{CliqDir, IoContext};
+use cliq_project::internals::split_item;
 use cliq_protocol::{Object, shorten};
 use regex::RegexBuilder;
 use serde_json::{Value, json};
@@ -116,7 +118,18 @@ fn handoffs(dir: &CliqDir) -> Object {
         found.push((at, from.to_owned(), data));
     }
     found.sort_by_key(|(at, ..)| *at);
-    found.into_iter().map(|(_, from, data)| (from, data)).collect()
+    let mut handoffs: Object = found.into_iter().map(|(_, from, data)| (from, data)).collect();
+    // Items of a list are the list of their phase.
+    let mut lists: BTreeMap<String, BTreeMap<u32, Value>> = BTreeMap::new();
+    for (from, data) in &handoffs {
+        if let (phase, Some(item)) = split_item(from) {
+            lists.entry(phase.to_owned()).or_default().insert(item, data.clone());
+        }
+    }
+    for (phase, items) in lists {
+        handoffs.entry(phase).or_insert_with(|| items.into_values().collect());
+    }
+    handoffs
 }
 
 /// Runs a command in the workspace. All its processes end with it.

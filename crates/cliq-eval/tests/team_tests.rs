@@ -20,14 +20,14 @@ workflow:
 ";
 
 fn team() -> ValidatedWorkflow {
-    let place = tempfile::tempdir().unwrap();
-    let dir = Utf8Path::from_path(place.path()).unwrap();
-    fs::write(dir.join("team.yml"), TEAM).unwrap();
-    fs::create_dir(dir.join("roles")).unwrap();
+    let place = tempfile::tempdir().expect("a team");
+    let dir = Utf8Path::from_path(place.path()).expect("a team");
+    fs::write(dir.join("team.yml"), TEAM).expect("a team");
+    fs::create_dir(dir.join("roles")).expect("a team");
     for role in ["plan", "write", "review"] {
-        fs::write(dir.join(format!("roles/{role}.md")), "Do it.").unwrap();
+        fs::write(dir.join(format!("roles/{role}.md")), "Do it.").expect("a team");
     }
-    let checked = TeamFolder::load(dir).unwrap().check();
+    let checked = TeamFolder::load(dir).expect("a team").check();
     checked.workflow.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics))
 }
 
@@ -140,7 +140,7 @@ fn mistakes_are_reported_with_their_places() {
         ("    expect: {order: [plan, wirte]}\n", vec!["4:unknown-phase the team has no phase `wirte`"]),
         (
             "    expect: {runs: {plan: some}}\n",
-            vec!["4:wrong-type `runs.plan` is a whole number, here is a text"],
+            vec!["4:wrong-type `runs.plan` is a whole number from 0 on, here is a text"],
         ),
         (
             "    expect: {verdicts: {plan: pass}}\n",

@@ -140,7 +140,13 @@ impl Host {
         }
         let reason =
             || failure.or(view.reason.clone()).unwrap_or_else(|| "the builder gave no result".to_owned());
-        let file = file.ok_or_else(|| ProjectError::Builder(reason()))?;
+        // The agent of this run is no matter of the caller.
+        let file = file.ok_or_else(|| {
+            let reason = reason();
+            ProjectError::Builder(
+                reason.strip_prefix("agent builder reports: ").unwrap_or(&reason).to_owned(),
+            )
+        })?;
         let bytes = cliq_fs::read_limited(&file, MAX_RESULT)?;
         let result: Value = serde_json::from_slice(&bytes).map_err(|error| {
             ProjectError::Builder(format!("the result of the builder is not JSON: {error}"))

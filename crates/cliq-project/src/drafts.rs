@@ -4,6 +4,8 @@
 mod check;
 mod path;
 mod save;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +43,7 @@ pub enum DraftError {
     #[error("the draft has no file {0}")]
     UnknownFile(DraftPath),
     /// The draft has the file already.
-    #[error("the draft has a file {0}")]
+    #[error("{0} cannot be a new file: a file or a folder is there, or above it")]
     FileExists(DraftPath),
     /// The file was saved by someone else since it was read.
     #[error("{0} was saved by someone else since it was read")]
@@ -192,6 +194,14 @@ impl Drafts {
             crate::team_files::check_files(found.folder.dir())?;
             crate::team_files::copy_tree(found.folder.dir(), dir)?;
             let _ = fs::remove_file(dir.join(crate::packages::installed::FILE));
+            // A copy is another team: installed, it would hide the one that it was made from.
+            let file = dir.join("team.yml");
+            let text = found.folder.text();
+            let is_name = |line: &&str| line.starts_with("name:");
+            if let Some(line) = text.lines().find(is_name) {
+                let text = text.replacen(line, &format!("name: \"@local/{name}\""), 1);
+                fs::write(&file, text).at("write", &file)?;
+            }
             if paths(dir).len() > MAX_FILES { Err(DraftError::TooMany) } else { Ok(()) }
         })
     }

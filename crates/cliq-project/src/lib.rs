@@ -123,7 +123,7 @@ pub mod internals {
     pub use crate::task_events::{TaskDetails, check_workspace, task_event};
     pub use crate::team_phase::{Execute, team_phase_agent};
     pub use crate::timeline::duration;
-    pub use cliq_agents::{is_path_inside, schema_violation, split_item};
+    pub use cliq_agents::{is_path_inside, schema_violation, split_item, write_inside};
 
     #[cfg(feature = "egress")]
     pub use cliq_sandbox::egress;

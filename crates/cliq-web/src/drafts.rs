@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 pub use builder::{BuilderTask, ChangedFile, ProposedChange, generate, improve};
-pub use trial::{DraftReply, DraftTrial, try_draft};
+pub use trial::{DraftCommandResult, DraftReply, DraftTrial, try_draft};
 
 /// Draft in a list.
 #[derive(Debug, Serialize, ToSchema)]

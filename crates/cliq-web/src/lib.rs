@@ -33,10 +33,10 @@ pub use changed_files::{ChangedFiles, changed_file, changed_files, file_differen
 pub use changes::{ActivationDiff, FileChange, RunCheckpoint, changes_of, checkpoints_of};
 pub use core::Core;
 pub use drafts::{
-    BuilderTask, ChangedFile, DraftContent, DraftDocument, DraftFileDocument, DraftProblemDocument,
-    DraftReply, DraftTrial, DraftValidation, InstalledDraft, ProposedChange, PublishedDraft, draft_name,
-    draft_path, drafts_of, generate, improve, install_draft, prepare_draft, publish_draft, try_draft,
-    unsaved_texts, validate_draft,
+    BuilderTask, ChangedFile, DraftCommandResult, DraftContent, DraftDocument, DraftFileDocument,
+    DraftProblemDocument, DraftReply, DraftTrial, DraftValidation, InstalledDraft, ProposedChange,
+    PublishedDraft, draft_name, draft_path, drafts_of, generate, improve, install_draft, prepare_draft,
+    publish_draft, try_draft, unsaved_texts, validate_draft,
 };
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};

@@ -117,7 +117,7 @@ pub(crate) enum TeamCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// What the team is to do; `-` reads it from standard input.
+    /// Description of the work of the team; `-` reads it from standard input.
     pub(crate) text: String,
     /// New folder of the team. Default: its name, in the current directory.
     #[arg(long, value_name = "FOLDER")]
@@ -131,7 +131,7 @@ pub(crate) struct GenerateArgs {
 pub(crate) struct ImproveArgs {
     /// A team's folder or team.yml, or `@scope/name` with `--to`.
     pub(crate) team: String,
-    /// What is to be changed; `-` reads it from standard input.
+    /// Description of the change; `-` reads it from standard input.
     pub(crate) text: String,
     /// Change the text of this role only.
     #[arg(long, value_name = "ROLE")]

@@ -71,7 +71,7 @@ const TESTS: &str = "tests:
     checks:
       - {file: a.txt, matches: better}
       - {file: notes.md, absent: true}
-      - {expr: 'handoff.plan.risk == \"high\" && end == \"completed\"'}
+      - {expr: 'handoff.plan.risk == \"high\" && size(handoff.write) == 2 && end == \"completed\"'}
   - name: default-replies
     replies:
       review: {verdict: escalate, reason: Nothing is written.}
@@ -208,4 +208,32 @@ fn what_cannot_be_tested_is_refused() {
     env.cliq(["team", "test", "t"]).expect(2).says("invalid-value");
     env.write("elsewhere.yml", TESTS);
     env.cliq(["team", "test", "elsewhere.yml"]).expect(2).says("is not in the folder `tests` of a team");
+}
+
+#[test]
+fn tests_write_nothing_outside_their_workspace() {
+    let env = Env::bare();
+    env.write("outside/kept", "ours");
+    env.write("fixture/a.txt", "a");
+    std::os::unix::fs::symlink(env.path("outside"), env.path("fixture/out")).expect("a link");
+    env.write(
+        "t/team.yml",
+        "name: '@local/links'\nworkflow: {phases: [{name: write, type: standard, agent: claude-api}]}\n",
+    );
+    env.write("t/roles/write.md", "Write.");
+    for (reply, says) in [
+        ("files: {out/new: x}", "leads through the link"),
+        ("remove: [out/kept]", "leads through the link"),
+        ("remove: [nothing.txt]", "cannot remove nothing.txt"),
+    ] {
+        env.write(
+            "t/tests/a.yml",
+            &format!("tests: [{{name: a, workspace: ../../fixture, replies: {{write: [{{{reply}}}]}}}}]\n"),
+        );
+        env.cliq(["team", "test", "t"]).expect(1).says(says);
+    }
+    env.write("t/tests/a.yml", "tests: [{name: a, workspace: ../../fixture, files: {out/new: x}}]\n");
+    env.cliq(["team", "test", "t"]).expect(1).says("leads through the link");
+    assert_eq!(env.read("outside/kept"), "ours");
+    assert!(!env.exists("outside/new"));
 }

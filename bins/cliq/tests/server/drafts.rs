@@ -69,7 +69,7 @@ fn a_draft_from_the_first_file_to_the_installed_team() {
     server.delete(&format!("/api/v1/drafts/words/file?path=tests/phases.yml&version={tests}")).expect(204);
     assert!(!machine.home.join("drafts/words/tests").exists());
 
-    let trial = json!({"requirement": "Write a word.", "replies": {"writer": [{"text": "one"}, {"text": "two"}]}, "commands": {"check": {"there": [false, true]}}});
+    let trial = json!({"requirement": "Write a word.", "replies": {"writer": [{"text": "one"}, {"text": "two"}]}, "commands": {"check": {"there": ["fail", "pass"]}}});
     let tried = server.post("/api/v1/drafts/words/try", &trial).expect(200).json();
     assert_eq!(
         (&tried["end"], &tried["order"]),

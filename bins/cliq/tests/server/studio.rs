@@ -48,7 +48,7 @@ fn people_write_a_team_in_the_studio() {
     assert!(file.contains("name: \"@local/morning\""), "{file}");
 }
 
-/// What the editor offers while a person types.
+/// Completions at places of a team.yml.
 #[test]
 fn editor_offers_fields_and_values() {
     let has_node = std::process::Command::new("node").arg("--version").output().is_ok();

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_model::Scope;
 use cliq_project::DraftName;
 use cliq_web::{
-    BuilderTask, Core, Form, Path, Problem, ProposedChange, draft_name, draft_path, drafts_of, improve,
+    BuilderTask, ChangedFile, Core, Form, Path, Problem, ProposedChange, draft_name, draft_path, drafts_of,
+    improve,
 };
 use maud::{Markup, html};
 
 use super::{blocking, tabs, text_of, warning};
 use crate::layout;
 use crate::page::{Page, PageError, show};
+use crate::text::shown;
 use crate::visitor::Visitor;
 
-/// The form.
+/// Page with the form.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(draft): Path<String>) -> Page {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
@@ -67,7 +70,8 @@ fn proposal(name: &DraftName, change: &ProposedChange) -> Markup {
             @for file in &change.files {
                 h3 { (file.path) @if file.version.is_none() { " (new)" } }
                 pre.diff tabindex="0" role="region" aria-label=(format!("Difference of {}", file.path)) {
-                    @for line in file.difference.lines() {
+                    @let difference = shown(file.difference.as_bytes());
+                    @for line in difference.lines() {
                         @match line.as_bytes().first() {
                             Some(b'+') => ins { (line) },
                             Some(b'-') => del { (line) },
@@ -123,16 +127,16 @@ pub(crate) async fn propose(
     })
 }
 
-/// Saves a proposed change: all files, or none if one was saved by someone else meanwhile.
+/// Saves a proposed change: all files, or none if one was saved by someone else meanwhile. The change is then shown again, compared with what is
+/// saved now.
 pub(crate) async fn accept(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Path(draft): Path<String>,
     form: Form,
-) -> Result<Redirect, PageError> {
+) -> Result<Response, PageError> {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
-    let goal = format!("/studio/{name}");
     let values = |field: &str| -> Vec<String> {
         let fields = form.0.iter().filter(|(key, _)| key == field);
         fields.map(|(_, value)| value.replace("\r\n", "\n")).collect()
@@ -142,6 +146,31 @@ pub(crate) async fn accept(
     for ((path, version), text) in paths.iter().zip(versions).zip(texts) {
         files.push((draft_path(path)?, Some(version).filter(|version| !version.is_empty()), text));
     }
-    blocking(&core, move |host| Ok(drafts_of(host)?.save_all(&name, &files)?)).await?;
-    Ok(Redirect::to(&goal))
+    let (draft, proposed) = (name.clone(), files.clone());
+    let saved = blocking(&core, move |host| Ok(drafts_of(host)?.save_all(&draft, &proposed)?)).await;
+    let problem = match saved {
+        Ok(()) => return Ok(Redirect::to(&format!("/studio/{name}")).into_response()),
+        Err(problem) if problem.status() == StatusCode::CONFLICT => problem,
+        Err(problem) => return Err(problem.into()),
+    };
+    let roles = roles(&core, &name).await?;
+    let draft = name.clone();
+    let present = blocking(&core, move |host| Ok(drafts_of(host)?.files(&draft)?)).await?;
+    let compared = files.into_iter().map(|(path, _, text)| {
+        let now = present.iter().find(|file| file.path == path);
+        let before = now.and_then(|file| file.text.as_deref()).unwrap_or_default();
+        ChangedFile {
+            version: now.map(|file| file.version.clone()),
+            difference: similar::TextDiff::from_lines(before, &text)
+                .unified_diff()
+                .context_radius(2)
+                .to_string(),
+            path: path.to_string(),
+            text,
+        }
+    });
+    let change = ProposedChange { files: compared.collect(), new_permissions: Vec::new() };
+    let content = content(&name, &roles, "", Some(&change), Some(&problem));
+    let title = format!("Change {name} · Studio");
+    Ok((problem.status(), layout::page(&visitor, &title, Some("/studio"), &content)).into_response())
 }

@@ -48,7 +48,7 @@ struct Shown {
     names: serde_json::Value,
 }
 
-/// The editor.
+/// Page with the files, the editor and the problems of a draft.
 pub(crate) async fn page(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
@@ -298,27 +298,45 @@ fn first_text(path: &str) -> String {
     }
 }
 
-/// Adds a file and opens it.
+/// Adds a file and opens it. A path that cannot be one is said on the page.
 pub(crate) async fn add(
     visitor: Visitor,
     State(core): State<Arc<Core>>,
     Path(draft): Path<String>,
     form: Form,
-) -> Result<Redirect, PageError> {
+) -> Result<Response, PageError> {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
-    let path = draft_path(form.get("path").unwrap_or_default())?;
-    let goal = address(&name, path.as_str());
-    blocking(&core, move |host| {
-        let drafts = drafts_of(host)?;
-        match drafts.save(&name, &path, &first_text(path.as_str()), None) {
-            // It is there: it is opened.
-            Err(cliq_project::DraftError::FileExists(_)) if drafts.file(&name, &path).is_ok() => Ok(()),
-            saved => Ok(saved.map(drop)?),
+    let added = match draft_path(form.get("path").unwrap_or_default()) {
+        Err(problem) => Err(problem),
+        Ok(path) => {
+            let (name, goal) = (name.clone(), address(&name, path.as_str()));
+            let add = move |host: &cliq_project::Host| {
+                let drafts = drafts_of(host)?;
+                match drafts.save(&name, &path, &first_text(path.as_str()), None) {
+                    // It is there: it is opened.
+                    Err(cliq_project::DraftError::FileExists(_)) if drafts.file(&name, &path).is_ok() => {
+                        Ok(())
+                    }
+                    saved => Ok(saved.map(drop)?),
+                }
+            };
+            blocking(&core, add).await.map(|()| goal)
         }
-    })
-    .await?;
-    Ok(Redirect::to(&goal))
+    };
+    match added {
+        Ok(goal) => Ok(Redirect::to(&goal).into_response()),
+        Err(problem) if problem.status() == StatusCode::NOT_FOUND => Err(problem.into()),
+        Err(problem) => {
+            let shown = read(&core, &name).await?;
+            let content = content(&visitor, &name, &shown, &Choice::default(), None);
+            let content = html! { (warning(Some(&problem))) (content) };
+            let title = format!("{name} · Studio");
+            let script = assets::url("studio.js");
+            let page = layout::page_with_script(&visitor, &title, "/studio", script, &content);
+            Ok((problem.status(), page).into_response())
+        }
+    }
 }
 
 /// Removes a file.

@@ -14,7 +14,7 @@ use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::visitor::Visitor;
 
-/// What may be done with a draft.
+/// Page with the permissions of a draft.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(draft): Path<String>) -> Page {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
@@ -33,7 +33,9 @@ async fn content(
         Ok(prepare_draft(host, &draft).map(|team| {
             let sentences: Vec<(String, Vec<String>)> =
                 team.permissions.iter().map(|team| (team.team.clone(), team.sentences())).collect();
-            (team.name, team.version.map(|version| version.to_string()), sentences)
+            let present = host.list_teams("/nonexistent".into()).unwrap_or_default();
+            let hides = present.iter().any(|other| other.name == team.name && other.path.is_none());
+            (team.name, team.version.map(|version| version.to_string()), sentences, hides)
         }))
     })
     .await?;
@@ -48,7 +50,7 @@ async fn content(
         @if let Some(done) = done { div.note role="status" { (done) } }
         @match &prepared {
             Err(problem) => { (warning(Some(problem))) p { a href=(format!("/studio/{name}")) { "Back to the files" } } }
-            Ok((team, version, permissions)) => {
+            Ok((team, version, permissions, hides)) => {
                 @for (team, sentences) in permissions {
                     h2 { (team) " may" }
                     ul { @for sentence in sentences { li { (sentence) } } }
@@ -57,6 +59,7 @@ async fn content(
                     section {
                         h2 { "On this server" }
                         p { "Whoever may start runs here can then run " code { (team) } ". An installed copy of the name is replaced." }
+                        @if *hides { p.warning { "The program brings a team of this name along. It is hidden while yours is installed: give yours another name in team.yml." } }
                         form method="post" action=(format!("/studio/{name}/install")) { button.primary type="submit" { "Install" } }
                     }
                     section {

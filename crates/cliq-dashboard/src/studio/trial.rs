@@ -8,7 +8,10 @@ use axum::response::{IntoResponse, Response};
 use cliq_model::Scope;
 use cliq_project::{DraftName, ScriptedReport, UnsavedTexts};
 use cliq_protocol::PhaseKind;
-use cliq_web::{Core, DraftReply, DraftTrial, Form, Path, Problem, draft_name, try_draft, validate_draft};
+use cliq_web::{
+    Core, DraftCommandResult, DraftReply, DraftTrial, Form, Path, Problem, draft_name, try_draft,
+    validate_draft,
+};
 use cliq_workflow::{Phase, ValidatedWorkflow};
 use maud::{Markup, html};
 
@@ -25,7 +28,7 @@ const COMMAND: &str = "command.";
 /// Line between two replies.
 const SEPARATOR: &str = "---";
 
-/// The form.
+/// Page with the form.
 pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(draft): Path<String>) -> Page {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
@@ -85,7 +88,8 @@ fn form(name: &DraftName, workflow: &ValidatedWorkflow, given: &BTreeMap<String,
             }
             details open[is_filled(REPLY)] {
                 summary { "Replies of agents and verdicts of gates" }
-                p.hint { "Without a reply an agent hands over a text, and a gate passes. Write one reply for each time that the phase runs, with a line " code { "---" } " between two." }
+                div.stack {
+                p.hint { "Without a reply an agent hands over a text, and a gate passes. Write one reply for each time that the phase runs, with a line " code { "---" } " between two. Data is a block " code { "```json" } " at the end of a reply." }
                 @for phase in phases.iter().filter(|phase| has_replies(phase)) {
                     @let field = format!("{REPLY}{}", phase.name);
                     @let targets: Vec<&str> = phase.route_targets.iter().map(|id| workflow.phase(*id).name.as_str()).collect();
@@ -95,10 +99,12 @@ fn form(name: &DraftName, workflow: &ValidatedWorkflow, given: &BTreeMap<String,
                     }
                     textarea id=(field) name=(field) rows="2" aria-describedby=[phase.kind.is_gate().then(|| format!("{field}-about"))] { (value(&field)) }
                 }
+                }
             }
             @if phases.iter().any(|phase| !phase.commands.is_empty()) {
                 details open[is_filled(COMMAND)] {
                     summary { "Results of commands" }
+                    div.stack {
                     p.hint { "Commands do not run, and pass. Write " code { "pass" } " or " code { "fail" } " for each time, such as " code { "fail pass" } "." }
                     @for phase in &phases {
                         @for command in &phase.commands {
@@ -106,6 +112,7 @@ fn form(name: &DraftName, workflow: &ValidatedWorkflow, given: &BTreeMap<String,
                             label for=(field) { (phase.name) ": " (command.name) " " code.quiet { (command.run.lines().next().unwrap_or_default()) } }
                             input id=(field) name=(field) value=(value(&field)) placeholder="pass";
                         }
+                    }
                     }
                 }
             }
@@ -215,8 +222,8 @@ fn read(workflow: &ValidatedWorkflow, form: &Form) -> Result<DraftTrial, Problem
             let mut results = Vec::new();
             for word in text.split([' ', ',', '\n']).filter(|word| !word.is_empty()) {
                 match word {
-                    "pass" => results.push(true),
-                    "fail" => results.push(false),
+                    "pass" => results.push(DraftCommandResult::Pass),
+                    "fail" => results.push(DraftCommandResult::Fail),
                     _ => wrong.push(format!(
                         "{}: {}: a result is `pass` or `fail`, here is {word:?}",
                         phase.name, command.name
@@ -250,8 +257,15 @@ fn replies(text: &str) -> Vec<DraftReply> {
             last.push('\n');
         }
     }
-    let reply = |text: String| DraftReply { text: Some(text.trim().to_owned()), ..DraftReply::default() };
-    parts.into_iter().map(reply).collect()
+    parts.iter().map(|text| reply(text.trim())).collect()
+}
+
+/// A reply: its text, and the data of a fenced block of JSON at its end.
+fn reply(text: &str) -> DraftReply {
+    let fenced = text.strip_suffix("```").and_then(|rest| rest.rsplit_once("```json"));
+    let data = fenced.and_then(|(_, block)| serde_json::from_str(block).ok());
+    let text = if data.is_some() { fenced.map_or(text, |(before, _)| before.trim_end()) } else { text };
+    DraftReply { text: Some(text.to_owned()).filter(|text| !text.is_empty()), data, ..DraftReply::default() }
 }
 
 /// Verdicts of a gate, one in each line.
@@ -275,6 +289,9 @@ mod tests {
         let texts: Vec<_> =
             replies("one\ntwo\n---\n\nthree\n").into_iter().filter_map(|reply| reply.text).collect();
         assert_eq!(texts, ["one\ntwo", "three"]);
+        let with_data = reply("Two.\n\n```json\n{\"n\": 2}\n```");
+        assert_eq!((with_data.text.as_deref(), &with_data.data.unwrap()["n"]), (Some("Two."), &2.into()));
+        assert_eq!(reply("```json\n[").text.as_deref(), Some("```json\n["));
         let all: Vec<_> = verdicts("writer: too short: really\n\npass\n")
             .into_iter()
             .map(|r| (r.verdict, r.reason))

@@ -84,6 +84,10 @@ fn file(check: &Record<'_>, reader: &mut Reader<'_>) -> Option<CheckKind> {
         return None;
     }
     let pattern = record.text("matches");
+    if let Some(empty) = pattern.as_ref().filter(|pattern| pattern.value.is_empty()) {
+        let message = "every text matches an empty pattern".to_owned();
+        reader.error("invalid-pattern", empty.span, message, "write a pattern, or `exists: true`");
+    }
     if let Some(pattern) = &pattern
         && let Err(error) = reader.check_pattern(&pattern.value)
     {

@@ -39,7 +39,8 @@ pub(super) fn differences(test: &TeamTest, report: &ScriptedReport) -> Vec<Strin
             let mut text =
                 format!("results of `{phase}/{command}`: {}; expected: {}", words(&results), words(expected));
             if let Some(output) = failed_output(report, phase, command) {
-                text.push_str(&format!("\n{output}"));
+                text.push('\n');
+                text.push_str(output);
             }
             found.push(text);
         }
@@ -66,7 +67,7 @@ fn order(test: &TeamTest, report: &ScriptedReport, found: &mut Vec<String>) {
     let mut started = report.order.iter();
     let missing = test.expect.order.iter().find(|name| !started.any(|started| started.as_str() == *name));
     if let Some(missing) = missing {
-        let order: Vec<&str> = report.order.iter().map(|name| name.as_str()).collect();
+        let order: Vec<&str> = report.order.iter().map(cliq_protocol::PhaseName::as_str).collect();
         found.push(format!(
             "order of the phases: {}; expected: {} (from `{missing}` on it differs)",
             list(&order),
@@ -91,10 +92,8 @@ fn prompt(expected: &PromptExpectation, report: &ScriptedReport, found: &mut Vec
     };
     let rows: Vec<&PhaseActivation> = report.activations.iter().filter(is_meant).collect();
     if rows.is_empty() {
-        let (phase, mut which) = (&expected.phase, String::new());
-        if let Some(item) = expected.item {
-            which.push_str(&format!(" for item {item}"));
-        }
+        let phase = &expected.phase;
+        let which = expected.item.map(|item| format!(" for item {item}")).unwrap_or_default();
         found.push(match expected.activation {
             Some(number) => {
                 format!("phase `{phase}` has no activation {number}{which}: its prompt cannot be compared")

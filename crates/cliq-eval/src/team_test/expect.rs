@@ -52,6 +52,17 @@ pub(super) fn read_expectations(
             expect.commands.insert((phase, command), ends.into_iter().map(|end| end.value).collect());
         }
     }
+    for field in ["order", "runs", "verdicts", "prompts", "commands", "reason"] {
+        let is_empty = record.node(field).is_some_and(|node| match &node.kind {
+            cliq_document::Kind::List(items) => items.is_empty(),
+            cliq_document::Kind::Map(entries) => entries.is_empty(),
+            _ => false,
+        });
+        if let (true, Some(span)) = (is_empty, record.key(field)) {
+            let message = format!("`{field}` is empty and expects nothing");
+            reader.error("empty-list", span, message, "remove it, or write what is expected");
+        }
+    }
     check_counts(&expect, &places, reader);
     expect
 }
@@ -99,8 +110,11 @@ fn runs(node: &Node, workflow: &ValidatedWorkflow, expect: &mut Expectations, re
         match entry.value.scalar().and_then(|number| number.parse::<u32>().ok()) {
             Some(number) => drop(expect.runs.insert(name.value, number)),
             None => {
-                let message =
-                    format!("`runs.{}` is a whole number, here is {}", name.value, entry.value.describe());
+                let message = format!(
+                    "`runs.{}` is a whole number from 0 on, here is {}",
+                    name.value,
+                    entry.value.describe()
+                );
                 reader.error("wrong-type", entry.value.span, message, "write the number of starts");
             }
         }

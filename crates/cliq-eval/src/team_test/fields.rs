@@ -48,7 +48,11 @@ pub(super) static REPLY: &[Field] = &[
 ];
 
 pub(super) static EXPECT: &[Field] = &[
-    may("end", Type::Word(&ENDS), "End of the run. Default: `completed`."),
+    may(
+        "end",
+        Type::Word(&ENDS),
+        "End of the run: `completed`, `escalated` or `failed`. Default: `completed`.",
+    ),
     may("reason", Type::TextOrTexts, "Texts that the reason of the end contains."),
     may(
         "order",

@@ -91,10 +91,9 @@ fn fill(workspace: &Utf8Path, test: &TeamTest) -> Result<(), EvalError> {
         }
     }
     for (path, content) in &test.files {
-        let file = workspace.join(path);
-        let parent = file.parent().unwrap_or(workspace);
-        std::fs::create_dir_all(parent).at("create", parent)?;
-        std::fs::write(&file, content).at("write", &file)?;
+        cliq_project::internals::write_inside(workspace, path, Some(content))
+            .map_err(std::io::Error::other)
+            .at("write", &workspace.join(path))?;
     }
     Ok(())
 }

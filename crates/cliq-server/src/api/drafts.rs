@@ -49,7 +49,7 @@ pub(crate) struct VersionQuery {
     version: String,
 }
 
-/// The drafts.
+/// List of drafts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DraftList {
     drafts: Vec<DraftDocument>,
@@ -121,7 +121,7 @@ pub(crate) struct NewTeam {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TeamChange {
-    /// What is to be changed.
+    /// Description of the change.
     #[schema(min_length = 1)]
     instruction: String,
     /// Role that is changed alone.

@@ -49,6 +49,9 @@ pub struct ChangedFile {
 /// Returns a problem if there is no model, it fails, or there is a draft of the name.
 pub async fn generate(host: &Host, intent: String, name: Option<DraftName>) -> Result<DraftName, Problem> {
     let drafts = drafts_of(host)?;
+    if intent.trim().is_empty() {
+        return Err(Problem::conflict("the description is empty: say what the team is to do"));
+    }
     if let Some(name) = &name
         && drafts.folder(name).exists()
     {

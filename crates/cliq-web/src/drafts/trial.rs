@@ -35,9 +35,19 @@ pub struct DraftTrial {
     /// Replies by phase, in the order of its activations. Other phases give default replies.
     #[serde(default)]
     pub replies: BTreeMap<String, Vec<DraftReply>>,
-    /// Results of commands by phase and command, in the order of the activations: whether they pass. Other commands pass.
+    /// Results of commands by phase and command, in the order of the activations. Other commands pass.
     #[serde(default)]
-    pub commands: BTreeMap<String, BTreeMap<String, Vec<bool>>>,
+    pub commands: BTreeMap<String, BTreeMap<String, Vec<DraftCommandResult>>>,
+}
+
+/// Scripted result of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DraftCommandResult {
+    /// The command passes.
+    Pass,
+    /// The command fails.
+    Fail,
 }
 
 /// Scripted reply of a phase.
@@ -135,6 +145,7 @@ impl DraftTrial {
         let mut commands = CommandScript::all_pass();
         for (phase, results) in self.commands {
             for (command, results) in results.into_iter().filter(|(_, results)| !results.is_empty()) {
+                let results = results.into_iter().map(|result| result == DraftCommandResult::Pass);
                 commands = commands.with_results(phase.clone(), command, results);
             }
         }
@@ -178,7 +189,7 @@ pub async fn try_draft(host: &Host, name: &DraftName, trial: DraftTrial) -> Resu
     .map_err(|error| Problem::unavailable(error.to_string()))??;
     let workspace = Utf8Path::from_path(temporary.path())
         .ok_or_else(|| Problem::unavailable("the temporary directory is not UTF-8"))?;
-    Ok(host.run_scripted(&folder, workspace, run, tokio::time::sleep(LIMIT)).await.map_err(refused)?)
+    host.run_scripted(&folder, workspace, run, tokio::time::sleep(LIMIT)).await.map_err(refused)
 }
 
 /// Loads the folder of a draft as a draft.

@@ -149,7 +149,7 @@ pub(super) fn improve(args: &ImproveArgs) -> Result<ExitCode, Failure> {
     }
     if !applies {
         return Err(Failure::refused("the change was not accepted; nothing was written")
-            .hint("`--yes` accepts it, and `--to FOLDER --yes` writes the changed team beside the old one"));
+            .hint("on a terminal you decide by the difference; `--yes` asks the model again and accepts what it proposes, `--to FOLDER --yes` writes that into a new folder"));
     }
     Ok(ExitCode::SUCCESS)
 }

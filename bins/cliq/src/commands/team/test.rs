@@ -27,6 +27,9 @@ const MAX_PARALLEL: usize = 4;
 /// Exit code if a test failed.
 const FAILED: u8 = 1;
 
+/// Test that is running.
+type TestHandle = tokio::task::JoinHandle<Result<Option<TestResult>, EvalError>>;
+
 /// Test with its file.
 struct Listed {
     file: Utf8PathBuf,
@@ -91,8 +94,17 @@ fn find(path: Option<&str>) -> Result<(FoundTeam, Vec<Utf8PathBuf>), Failure> {
     };
     files.sort();
     if files.is_empty() {
-        return Err(Failure::usage(format!("{} has no tests", team.folder.dir()))
-            .hint(format!("write {folder}/NAME.yml (docs/team-test.md in the repository of cliq); `cliq team create` writes a team with tests")));
+        let is_folder = path.is_none_or(|path| !path.starts_with('@') || Utf8Path::new(path).exists());
+        let (name, hint) = match path.filter(|_| !is_folder) {
+            Some(name) => (name, "tests are in the folder of a team: name that folder".to_owned()),
+            None => (
+                team.folder.dir().as_str(),
+                format!(
+                    "write {folder}/NAME.yml (docs/team-test.md in the repository of cliq); `cliq team create` writes a team with tests"
+                ),
+            ),
+        };
+        return Err(Failure::usage(format!("{name} has no tests")).hint(hint));
     }
     Ok((team, files))
 }
@@ -110,7 +122,7 @@ fn read(
         let dir = file.parent().filter(|dir| !dir.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
         let checked = read_tests(&text, dir, workflow, &project::host());
         has_errors |= checked.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
-        if args.check && args.json {
+        if args.json {
             rows.extend(checked.diagnostics.iter().map(|d| json!({
                 "code": d.code, "severity": d.severity, "message": d.message, "file": file, "line": d.span.line,
                 "column": d.span.column, "help": d.help,
@@ -123,7 +135,7 @@ fn read(
         }
         tests.extend(checked.tests.into_iter().map(|test| Listed { file: file.clone(), test }));
     }
-    if args.check && args.json {
+    if args.json && (args.check || has_errors) {
         ui::json(&json!({"valid": !has_errors, "tests": tests.len(), "diagnostics": rows}))?;
     }
     if has_errors { Err(Failure::reported(Kind::Usage)) } else { Ok(tests) }
@@ -145,11 +157,7 @@ async fn run_all(
     });
     let (team, host, count) = (Rc::new(team), project::host(), tests.len());
     let mut waiting = tests.into_iter();
-    let mut working: VecDeque<(
-        Utf8PathBuf,
-        String,
-        tokio::task::JoinHandle<Result<Option<TestResult>, EvalError>>,
-    )> = VecDeque::new();
+    let mut working: VecDeque<(Utf8PathBuf, String, TestHandle)> = VecDeque::new();
     let (mut results, mut failed, mut is_stopped) = (Vec::new(), 0, false);
     loop {
         while working.len() < MAX_PARALLEL
