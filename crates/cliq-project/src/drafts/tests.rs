@@ -104,7 +104,7 @@ fn unsaved_texts_are_checked_with_what_is_saved() {
     };
     assert_eq!(problems(&[]), Vec::<String>::new());
     assert_eq!(problems(&[("roles/fixer.md", None)]), ["team.yml:missing-role"]);
-    assert_eq!(problems(&[("agents/worker.sh", None)]), ["team.yml:missing-entry"]);
+    assert_eq!(problems(&[("agents/worker.sh", None)]), ["team.yml:agent-entry"]);
     let skill = [("skills/words/SKILL.md", Some("no head"))];
     assert_eq!(problems(&skill), ["skills/words/SKILL.md:invalid-skill"]);
     assert_eq!(problems(&[("team.yml", Some("name: ["))]).len(), 1);
