@@ -49,7 +49,7 @@ fn a_draft_from_the_first_file_to_the_installed_team() {
     let missing = &validated["problems"][0];
     assert_eq!((&missing["file"], &missing["line"]), (&"team.yml".into(), &4.into()), "{validated:#}");
     // A role that is not saved yet counts.
-    let unsaved = json!({"files": {"roles/writer.md": "Write.", "tests/phases.yml": "tests: [{name: a, expect: {runs: {nobody: 1}}}]\n"}});
+    let unsaved = json!({"files": {"roles/writer.md": "Write.", "tests/phases.yml": "tests: [{name: a, expect: {runs: {missing: 1}}}]\n"}});
     let validated = server.post("/api/v1/drafts/words/validate", &unsaved).expect(200).json();
     let problem = &validated["problems"][0];
     assert_eq!(
@@ -79,8 +79,8 @@ fn a_draft_from_the_first_file_to_the_installed_team() {
     assert!(tried["activations"][0]["prompt"].as_str().unwrap().contains("Write a word."));
     assert!(!std::path::Path::new("/tried-for-real").exists(), "no command of a draft runs");
     let wrong =
-        server.post("/api/v1/drafts/words/try", &json!({"replies": {"nobody": []}})).expect(409).json();
-    assert_eq!(wrong["errors"][0], "the team has no phase `nobody`");
+        server.post("/api/v1/drafts/words/try", &json!({"replies": {"missing": []}})).expect(409).json();
+    assert_eq!(wrong["errors"][0], "the team has no phase `missing`");
 
     let installed = server.post("/api/v1/drafts/words/install", &json!({})).expect(200).json();
     assert_eq!((&installed["team"], &installed["replaced"]), (&"@local/words".into(), &false.into()));

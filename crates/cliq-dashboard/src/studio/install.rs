@@ -58,7 +58,7 @@ async fn content(
                 div.columns {
                     section {
                         h2 { "On this server" }
-                        p { "Whoever may start runs here can then run " code { (team) } ". An installed copy of the name is replaced." }
+                        p { "All who may start runs here can then run " code { (team) } ". An installed copy of the name is replaced." }
                         @if *hides { p.warning { "The program brings a team of this name along. It is hidden while yours is installed: give yours another name in team.yml." } }
                         form method="post" action=(format!("/studio/{name}/install")) { button.primary type="submit" { "Install" } }
                     }
