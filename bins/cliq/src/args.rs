@@ -3,6 +3,7 @@
 mod agent;
 mod checkpoint;
 mod eval;
+mod frequent;
 mod inspect;
 mod lazy;
 mod outside;
@@ -14,6 +15,7 @@ mod settings;
 mod signal;
 mod suggest;
 mod team;
+mod terminal;
 mod trigger;
 
 use camino::Utf8PathBuf;
@@ -22,6 +24,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use agent::{AgentCommand, CheckRole, ModelApi};
 pub(crate) use checkpoint::CheckpointCommand;
 pub(crate) use eval::{EvalArgs, EvalCommand, EvalOutput};
+pub(crate) use frequent::parse;
 pub(crate) use inspect::{DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
 pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
@@ -35,22 +38,31 @@ pub(crate) use suggest::suggest;
 pub(crate) use team::{
     GenerateArgs, GraphFormat, ImproveArgs, PublishArgs, TeamCommand, TestArgs, UpdateArgs,
 };
+pub(crate) use terminal::{RunsArgs, StateName, UiArgs};
 pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
 /// Runs teams of agents.
 ///
-/// A run has four steps: `cliq init`, `cliq assemble TEAM`, `cliq req -m TEXT`, `cliq run`. `cliq demo` shows one.
+/// A run has four steps: `cliq init`, `cliq assemble TEAM`, `cliq req -m TEXT`, `cliq run`. `cliq demo` shows one. `cliq` alone, on a terminal,
+/// shows the runs of all projects (`cliq ui`).
 #[derive(Debug, Parser)]
 #[command(name = "cliq", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of all commands.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArgs {
     /// Work as if started in DIR.
     #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
     pub(crate) directory: Option<Utf8PathBuf>,
     /// Log to standard error: -v information, -vv debugging, -vvv everything. CLIQ_LOG is finer.
     #[arg(short = 'v', long = "verbose", action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -71,14 +83,11 @@ pub(crate) enum Command {
     /// Run the team.
     Run(RunArgs),
     /// Show the state of the run.
-    Status {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        /// Follow the run to its end.
-        #[arg(long, conflicts_with = "json")]
-        watch: bool,
-    },
+    Status(StatusArgs),
+    /// Show the runs of all projects on the full screen: follow, answer, steer, start. `cliq` alone on a terminal does the same.
+    Ui(LazyArgs<UiArgs>),
+    /// List the runs of all projects and of the server of this machine, newest first.
+    Runs(LazyArgs<RunsArgs>),
     /// Explain a run: events, cause of the end, what to look at next.
     Explain(LazyArgs<ExplainArgs>),
     /// Show what the last run, a phase or one activation changed in the workspace.
@@ -180,6 +189,17 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// Show the state of the run.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Follow the run to its end: on a terminal on the full screen, else as lines.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) watch: bool,
 }
 
 /// Serve this machine's projects to an editor, as an agent of the Agent Client Protocol on standard input and output.

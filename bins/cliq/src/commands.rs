@@ -33,6 +33,7 @@ mod plan_agent;
 mod req;
 mod review;
 mod run;
+mod runs;
 #[cfg(target_os = "linux")]
 pub(crate) mod sandbox;
 mod server;
@@ -43,6 +44,7 @@ mod skill;
 mod status;
 mod steer;
 mod team;
+pub(crate) mod terminal;
 mod tool;
 mod trigger;
 mod trust;
@@ -67,10 +69,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
                 | Command::Daemon(Lazy(crate::args::DaemonCommand::Run { .. }))
         );
     // The log of a server is its standard error.
-    let verbosity = if is_server { cli.verbose.max(1) } else { cli.verbose };
+    let verbosity = if is_server { cli.global.verbose.max(1) } else { cli.global.verbose };
     let options = telemetry::Options::of(variable, verbosity, can_export);
     let _guard = telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
-    if let Some(dir) = &cli.directory {
+    if let Some(dir) = &cli.global.directory {
         std::env::set_current_dir(dir)
             .map_err(|error| Failure::usage(format!("cannot work in {dir}: {error}")))?;
     }
@@ -79,7 +81,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Assemble { team, locked } => assemble::run(team.as_deref(), locked),
         Command::Req(args) => req::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Status { json, watch } => status::run(json, watch),
+        Command::Ui(LazyArgs(args)) => terminal::run(&args),
+        Command::Runs(LazyArgs(args)) => runs::run(&args),
+        Command::Status(args) => status::run(args.json, args.watch),
         Command::Logs(LazyArgs(args)) => {
             let content = match (args.transcript, args.json) {
                 (false, _) => logs::Content::Output,

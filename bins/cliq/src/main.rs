@@ -8,13 +8,12 @@ mod gateway;
 mod project;
 mod render;
 mod reviews;
+mod run_process;
 mod server_record;
 mod telemetry;
 mod ui;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 fn main() -> ExitCode {
     if let Some(code) = environment::restart_if_unsuitable() {
@@ -37,7 +36,15 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let args = match args::Cli::try_parse() {
+    // Without arguments, a person on a terminal gets the screen, and a program the help.
+    if std::env::args_os().len() == own.len() + 1 && ui::can_show_screen() {
+        match own.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => return commands::terminal::run_alone(None),
+            ["-C" | "--directory", dir] => return commands::terminal::run_alone(Some(dir)),
+            _ => {}
+        }
+    }
+    let args = match args::parse(&own) {
         Ok(args) => args,
         Err(mut error) => {
             args::suggest(&mut error, &own);

@@ -85,6 +85,12 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether a person can be shown a full screen.
+pub(crate) fn can_show_screen() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 /// Asks for a line.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
     write!(anstream::stderr(), "{question} ")?;

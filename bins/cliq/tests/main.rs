@@ -14,4 +14,5 @@ mod packages;
 mod reviews;
 mod sandbox;
 mod server;
+mod terminal;
 mod triggers;

@@ -29,13 +29,13 @@ pub fn sign_in_page(failure: Option<&str>, provider: Option<&str>) -> Html<Strin
     layout::bare("Sign in", &content)
 }
 
-/// Returns the page after a successful sign-in, which leads to the runs. A redirect would not do: a browser that came from another
+/// Returns the page after a successful sign-in, which leads to another by its path. A redirect would not do: a browser that came from another
 /// site sends a strict cookie from the next page on.
-pub fn signed_in_page() -> Html<String> {
+pub fn signed_in_page(to: &str) -> Html<String> {
     let content = html! {
-        meta http-equiv="refresh" content="0; url=/";
+        meta http-equiv="refresh" content=(format!("0; url={to}"));
         h1 { "Signed in" }
-        p { a href="/" { "All runs" } }
+        p { a href=(to) { @if to == "/" { "All runs" } @else { "Go on" } } }
     };
     layout::bare("Signed in", &content)
 }

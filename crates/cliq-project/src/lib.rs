@@ -39,6 +39,7 @@ mod registry;
 mod requirement;
 mod rerun_rules;
 mod reviews;
+mod run_list;
 mod run_plan;
 mod run_sandbox;
 mod run_team;
@@ -77,6 +78,7 @@ pub use packages::Publication;
 pub use packages::{TeamPermissions, TeamUpdate, UpdatePlan, with_version};
 pub use project::Project;
 pub use rerun_rules::{Rerun, rerun_rule};
+pub use run_list::{ListedRun, RunLister, RunListing};
 pub use run_plan::RunOptions;
 pub use run_team::RunTeam;
 pub use scripted_run::{

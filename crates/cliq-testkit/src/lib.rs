@@ -18,12 +18,14 @@ pub mod plan_agents;
 mod postgres;
 pub mod steps;
 mod teams;
+mod terminal;
 pub mod wire;
 
 pub use clock::Clock;
 pub use not_run::not_run;
 pub use postgres::PostgresServer;
 pub use teams::chain;
+pub use terminal::Terminal;
 
 /// Returns the built `cliq`. Tests run beside it, in `deps`.
 #[must_use]

@@ -19,6 +19,8 @@ use crate::project;
 use crate::ui::{self, BOLD, DIM, paint};
 
 pub(super) use answer::answer_in_editor;
+pub(super) use browser::show_link;
+pub(super) use find::find_in;
 
 pub(super) fn run(command: &ReviewCommand) -> Result<ExitCode, Failure> {
     block_on(async {
@@ -120,7 +122,7 @@ async fn list(all: bool, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Review with the source that can reach it.
-struct ReviewSource {
-    review: Review,
-    reviews: std::sync::Arc<dyn Reviews>,
+pub(super) struct ReviewSource {
+    pub(super) review: Review,
+    pub(super) reviews: std::sync::Arc<dyn Reviews>,
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use crate::args::ServerCommand;
 use crate::failure::Failure;
 
-pub(super) use background::checks;
+pub(super) use background::{checks, link};
 
 pub(super) fn run(command: &ServerCommand) -> Result<ExitCode, Failure> {
     match command {

@@ -4,15 +4,17 @@
 
 use std::fmt::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
 use cliq_model::Caveat;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
 use cliq_protocol::{PhaseKind, Timestamp};
+use cliq_terminal::{WatchKey, WatchScreen};
 use serde_json::json;
 
+use super::terminal::theme;
 use crate::failure::Failure;
 use crate::render::{summary, usage};
 use crate::{project, reviews, ui};
@@ -27,6 +29,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
     let mut view: Option<RunView> = None;
     let mut last_seen = None;
     let mut last = String::new();
+    let mut screen: Option<WatchScreen> = None;
     loop {
         // The lock first: a run that ends in between is then shown as ended.
         let running = ProjectLock::holder(dir)?.is_some();
@@ -60,6 +63,20 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
         }
         let text = show(shown.as_ref(), state, &project);
         let going = watch && running && state == RunState::Running;
+        if going && ui::can_show_screen() {
+            let screen = match &mut screen {
+                Some(screen) => screen,
+                None => screen.insert(WatchScreen::enter(theme())?),
+            };
+            if follow(screen, &text)? == WatchKey::Left {
+                break;
+            }
+            continue;
+        }
+        // What is on the full screen is gone with it: the end is printed.
+        if screen.take().is_some() {
+            last.clear();
+        }
         if text != last {
             if going && !last.is_empty() {
                 ui::line("")?;
@@ -71,6 +88,21 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(STEP);
+    }
+    drop(screen);
+    ui::hint("the run goes on; `cliq status` shows how it stands");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the status on the full screen until the next look is due, or the person leaves.
+fn follow(screen: &mut WatchScreen, text: &str) -> std::io::Result<WatchKey> {
+    let until = Instant::now() + STEP;
+    loop {
+        screen.show(text, "q leaves, the run goes on")?;
+        match screen.wait(until.saturating_duration_since(Instant::now()))? {
+            WatchKey::Redraw => {}
+            key @ (WatchKey::None | WatchKey::Left) => return Ok(key),
+        }
     }
 }
 

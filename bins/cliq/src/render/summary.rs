@@ -23,49 +23,28 @@ const TITLE: usize = 40;
 /// Maximum number of output lines quoted in a message.
 const QUOTED_LINES: usize = 12;
 
-/// The table of phases.
+/// Columns of the table by their numbers, in the order in which a narrow terminal leaves them out.
+const LEFT_OUT: [usize; 4] = [2, 6, 4, 7];
+
+/// The table of phases. On a terminal it is at most as wide as that.
 pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String {
     let rows = RunStatus::new(view, project).rows();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let has_usage = rows.iter().any(|row| row.phase.usage.is_some());
     let mut header = vec!["", "PHASE", "TYPE", "STATUS", "ITERATIONS", "TIME"];
     if has_usage {
         header.extend(["TOKENS", "COST"]);
     }
-    table.set_header(header);
-    for PhaseRow { depth, phase, .. } in &rows {
-        let running = phase.running_since_ms.map_or(0, |since| (now.unix_millis() - since).max(0));
-        let idle = phase.iterations == 0;
-        // Items stand below their phase.
-        let depth = depth + usize::from(phase.name.item().is_some());
-        let title = phase.title.as_deref().map(|title| format!("  {}", short(title))).unwrap_or_default();
-        let name = if phase.support {
-            format!("{} (support)", phase.name)
-        } else {
-            format!("{}{title}", phase.name)
-        };
-        let mut cells = vec![
-            phase.status.mark().to_owned(),
-            if depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
-            phase.kind.to_string(),
-            word(phase),
-            if idle { "-".to_owned() } else { phase.iterations.to_string() },
-            if idle { "-".to_owned() } else { ui::duration(phase.duration_ms + running) },
-        ];
-        if has_usage {
-            let usage = phase.usage.as_ref();
-            cells.push(usage.map_or("-".to_owned(), usage::cell));
-            cells.push(usage.map_or("-".to_owned(), usage::cost));
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, now, has_usage)).collect();
+    let columns = super::columns();
+    let mut shown: Vec<usize> = (0..header.len()).collect();
+    let mut lines = table_lines(&header, &cells, &shown);
+    for column in LEFT_OUT {
+        if lines.iter().all(|line| line.chars().count() <= columns) {
+            break;
         }
-        table.add_row(cells);
+        shown.retain(|own| *own != column);
+        lines = table_lines(&header, &cells, &shown);
     }
-    for column in [4, 5, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     let mut out = String::new();
     for (n, line) in lines.iter().enumerate() {
         let style = match n.checked_sub(1).and_then(|n| rows.get(n)) {
@@ -78,19 +57,58 @@ pub(crate) fn table(view: &RunView, project: &Project, now: Timestamp) -> String
                 PhaseStatus::Pending | PhaseStatus::Skipped => DIM,
             },
         };
-        out.push_str(&paint(style, line));
+        out.push_str(&paint(style, super::short(line, columns)));
         out.push('\n');
     }
     out
 }
 
+/// Lines of a table with some of its columns.
+fn table_lines(header: &[&str], cells: &[Vec<String>], shown: &[usize]) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(shown.iter().filter_map(|column| header.get(*column)));
+    for row in cells {
+        table.add_row(shown.iter().filter_map(|column| row.get(*column)));
+    }
+    for (at, column) in shown.iter().enumerate() {
+        if *column >= 4
+            && let Some(column) = table.column_mut(at)
+        {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn cells(PhaseRow { depth, phase, .. }: &PhaseRow, now: Timestamp, has_usage: bool) -> Vec<String> {
+    let running = phase.running_since_ms.map_or(0, |since| (now.unix_millis() - since).max(0));
+    let idle = phase.iterations == 0;
+    // Items stand below their phase.
+    let depth = depth + usize::from(phase.name.item().is_some());
+    let title = phase.title.as_deref().map(|title| format!("  {}", short(title))).unwrap_or_default();
+    let name =
+        if phase.support { format!("{} (support)", phase.name) } else { format!("{}{title}", phase.name) };
+    let mut cells = vec![
+        phase.status.mark().to_owned(),
+        if depth == 0 { name } else { format!("{}└ {name}", "  ".repeat(depth - 1)) },
+        phase.kind.to_string(),
+        word(phase),
+        if idle { "-".to_owned() } else { phase.iterations.to_string() },
+        if idle { "-".to_owned() } else { ui::duration(phase.duration_ms + running) },
+    ];
+    if has_usage {
+        let usage = phase.usage.as_ref();
+        cells.push(usage.map_or("-".to_owned(), usage::cell));
+        cells.push(usage.map_or("-".to_owned(), usage::cost));
+    }
+    cells
+}
+
 /// Title of an item as the table has space for it.
 fn short(title: &str) -> String {
     let shown = ui::plain(title);
-    if shown.chars().count() <= TITLE {
-        return shown;
-    }
-    shown.chars().take(TITLE - 1).chain(['…']).collect()
+    super::short(&shown, TITLE)
 }
 
 /// Returns whether a phase has a caveat, also if it completed.

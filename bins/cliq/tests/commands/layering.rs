@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-acp", &["cliq-protocol", "cliq-fs"]),
     ("cliq-a2a", &["cliq-protocol"]),
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
+    ("cliq-terminal", &["cliq-protocol", "cliq-review"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
     ("cliq-gateway", &["cliq-protocol", "cliq-fs", "cliq-model"]),
@@ -113,6 +114,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-scripted-model",
             "cliq-packages",
             "cliq-git",
+            "cliq-terminal",
+            "cliq-web",
         ],
     ),
 ];

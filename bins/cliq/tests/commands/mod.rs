@@ -38,7 +38,7 @@ mod sub_teams;
 mod supervisor;
 mod team_tests;
 mod teams;
-mod tmux;
+pub(crate) mod tmux;
 mod usage;
 mod vendors;
 mod watchdog;

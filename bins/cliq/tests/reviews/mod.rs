@@ -14,4 +14,4 @@ mod parking_teams;
 mod records;
 mod runs;
 mod servers;
-mod waiting;
+pub(crate) mod waiting;

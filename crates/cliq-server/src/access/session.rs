@@ -29,6 +29,21 @@ pub(crate) fn session_router() -> Router<Arc<App>> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Code {
     code: Option<String>,
+    /// Page to show after the sign-in.
+    to: Option<String>,
+}
+
+/// Maximum length of the path of a page, in bytes.
+const MAX_PATH: usize = 500;
+
+/// Returns the path if it is one of a page of this server, else that of the first page: a link must not lead to another site.
+fn page_path(to: Option<&str>) -> &str {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~?=&%#".contains(&byte);
+    to.filter(|to| {
+        let is_here = to.starts_with('/') && !to.starts_with("//");
+        is_here && to.len() <= MAX_PATH && to.bytes().all(is_plain)
+    })
+    .unwrap_or("/")
 }
 
 /// Signs in by the code of a link, or returns the page that asks for a token.
@@ -40,7 +55,7 @@ pub(super) async fn page(
         return Ok(sign_in(&app, None).into_response());
     };
     match app.gatekeeper.use_sign_in(&code).await? {
-        Some((label, scope)) => begin(&app, &label, scope, None).await,
+        Some((label, scope)) => begin(&app, &label, scope, None, page_path(query.to.as_deref())).await,
         None => Ok(sign_in(&app, Some("This link was used before, or has expired.")).into_response()),
     }
 }
@@ -51,7 +66,7 @@ pub(super) async fn submit(State(app): State<Arc<App>>, form: Form) -> Result<Re
     match app.gatekeeper.check(token, Via::Token).await? {
         Some(caller) => {
             let parent = Some(caller.token.as_str()).filter(|id| !id.is_empty());
-            begin(&app, &caller.label, caller.scope, parent).await
+            begin(&app, &caller.label, caller.scope, parent, page_path(None)).await
         }
         None => Ok(sign_in(&app, Some("This token is not valid.")).into_response()),
     }
@@ -62,11 +77,17 @@ pub(super) fn sign_in(app: &App, failure: Option<&str>) -> axum::response::Html<
     sign_in_page(failure, app.provider.as_ref().map(|provider| provider.options().label.as_str()))
 }
 
-/// Opens a session and returns the page that leads to the runs.
-async fn begin(app: &App, label: &str, scope: Scope, parent: Option<&str>) -> Result<Response, PageError> {
+/// Opens a session and returns the page that leads to the path of another.
+async fn begin(
+    app: &App,
+    label: &str,
+    scope: Scope,
+    parent: Option<&str>,
+    to: &str,
+) -> Result<Response, PageError> {
     let secret = app.gatekeeper.open_session(label, scope, parent).await?;
     record_sign_in(app, label, None, if parent.is_some() { "token" } else { "link" }, secret.is_some()).await;
-    signed_in(app, secret, SESSION)
+    signed_in(app, secret, SESSION, to)
 }
 
 /// Returns the page after a sign-in, with the cookie of the session.
@@ -74,12 +95,13 @@ pub(super) fn signed_in(
     app: &App,
     secret: Option<Secret>,
     duration: std::time::Duration,
+    to: &str,
 ) -> Result<Response, PageError> {
     let secret = secret.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
     let (secure, age) = (secure(app), duration.as_secs());
     let cookie =
         format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}", secret.reveal());
-    Ok(([(header::SET_COOKIE, cookie)], signed_in_page()).into_response())
+    Ok(([(header::SET_COOKIE, cookie)], signed_in_page(to)).into_response())
 }
 
 /// Returns the attribute of cookies that are sent over TLS only, if browsers reach the server so.
@@ -106,4 +128,23 @@ pub(super) async fn sign_out(visitor: Visitor, State(app): State<Arc<App>>) -> R
         Some(url) => ([(header::SET_COOKIE, cookie)], signed_out_page(&url)).into_response(),
         None => ([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN_PATH)).into_response(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sign_in_leads_to_pages_of_this_server_only() {
+        for page in ["/", "/runs/0198-ab", "/runs?q=a&state=running#top"] {
+            assert_eq!(page_path(Some(page)), page);
+        }
+        let foreign =
+            ["", "runs", "//example.com", "/\\example.com", "https://example.com", "/a b", "/a;b", "/\"><x"];
+        for page in foreign {
+            assert_eq!(page_path(Some(page)), "/", "{page}");
+        }
+        assert_eq!(page_path(Some(&format!("/{}", "a".repeat(MAX_PATH)))), "/");
+        assert_eq!(page_path(None), "/");
+    }
 }

@@ -14,10 +14,11 @@ use cliq_protocol::RunId;
 use tokio::sync::{Notify, mpsc};
 
 use super::report::{EndedActivation, Report, thought};
-use super::runs::{self, FollowedRun};
+use super::runs::FollowedRun;
 use super::words::LiveWords;
 use super::{gates, summary};
 use crate::failure::Failure;
+use crate::run_process;
 
 /// Interval in which the journal is read if no change is noticed.
 const POLL: Duration = Duration::from_millis(250);
@@ -140,7 +141,7 @@ impl Follower {
             return Ok(Step::Active);
         }
         if !has_begun {
-            let words = runs::last_words(self.project.dir());
+            let words = run_process::last_words(self.project.dir());
             return Err(Failure::failed(format!("the run has not started: {words}")));
         }
         self.end().await
@@ -151,7 +152,7 @@ impl Follower {
         if let Some(child) = &mut self.run.child {
             return Ok(child.try_wait()?.is_none());
         }
-        runs::is_active(self.project.dir())
+        run_process::is_active(self.project.dir())
     }
 
     /// Waits until the process of the run has ended: a prompt that follows can start a run.

@@ -13,6 +13,7 @@ use super::runs::{self, FollowedRun, LastRun};
 use super::sessions::OpenSession;
 use super::{errors, gates};
 use crate::failure::Failure;
+use crate::run_process;
 
 /// Number of attempts to cancel a run that is starting, and the time between two.
 const CANCEL_ATTEMPTS: u32 = 100;
@@ -136,7 +137,7 @@ async fn cancel(follower: &mut Follower) -> Result<(), Failure> {
     let mut attempts = 0;
     loop {
         let dir = follower.project().dir().clone();
-        let Err(failure) = blocking(move || runs::cancel(&dir)).await else { return Ok(()) };
+        let Err(failure) = blocking(move || run_process::cancel(&dir)).await else { return Ok(()) };
         attempts += 1;
         if !follower.is_working()? {
             return Ok(());
@@ -152,7 +153,7 @@ async fn cancel(follower: &mut Follower) -> Result<(), Failure> {
 fn begin(session: &mut OpenSession, prompt: Prompt) -> Result<FollowedRun, Failure> {
     session.refresh();
     let last = runs::last_run(&session.project)?;
-    let is_active = runs::is_active(session.project.dir())?;
+    let is_active = run_process::is_active(session.project.dir())?;
     let is_own = |last: &LastRun| session.record.runs.contains(&last.id);
     let nothing = || Failure::refused("nothing is running in this project").hint("a message starts a run");
     match (prompt, last) {

@@ -31,7 +31,7 @@ pub(super) async fn sources(here: Option<&Project>) -> Result<Vec<Arc<dyn Review
 ///
 /// # Errors
 /// Returns an error if no source of the project has it.
-pub(super) async fn find_in(project: &Project, id: &str) -> Result<ReviewSource, Failure> {
+pub(in crate::commands) async fn find_in(project: &Project, id: &str) -> Result<ReviewSource, Failure> {
     let unknown = || Failure::usage(format!("there is no review {id}"));
     let id: ReviewId = id.parse().map_err(|_| unknown())?;
     let mut failed = None;

@@ -85,7 +85,8 @@ pub(super) fn start(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn link(record: &ServerRecord) -> Result<String, Failure> {
+/// Makes a link that signs in once.
+pub(in crate::commands) fn link(record: &ServerRecord) -> Result<String, Failure> {
     block_on(async { sign_in_link(gateway::open().await?.as_ref(), &record.url).await })
 }
 

@@ -110,7 +110,7 @@ pub(crate) async fn complete(
     let secret = app.gatekeeper.open_session_of(signed.person, signed.scope, session).await?;
     let actor = mail.as_deref().unwrap_or(&name);
     record_sign_in(&app, actor, mail.as_deref(), "provider", secret.is_some()).await;
-    signed_in(&app, secret, session)
+    signed_in(&app, secret, session, "/")
 }
 
 fn cookie_of(headers: &HeaderMap) -> Option<String> {
