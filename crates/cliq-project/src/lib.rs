@@ -121,6 +121,7 @@ pub mod internals {
         KeptReview, NoReviews, PageAddress, REVIEW_SOCKET, RecordCheck, ReviewBackend, ReviewSocket,
         SocketReviews, check_record, kept_review, kept_reviews, review_agent, settle, settled_notices,
     };
+    pub use crate::run_list::WordsTail;
     pub use crate::run_plan::timing;
     pub use crate::task_events::{TaskDetails, check_workspace, task_event};
     pub use crate::team_phase::{Execute, team_phase_agent};

@@ -4,12 +4,14 @@
 
 mod words;
 
+pub use words::WordsTail;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cliq_fs::{CliqDir, FollowerLock, ProjectLock};
+use cliq_fs::{CliqDir, FollowerLock, FsError, ProjectLock};
 use cliq_model::Caveat;
 use cliq_orchestrator::{Journal, JournalFollower, JournalUpdate, RunView};
 use cliq_protocol::{ChangedLines, PhaseKind, RunId, Timestamp};
@@ -68,9 +70,24 @@ pub struct RunListing {
     pub runs: Vec<ListedRun>,
     /// Whether earlier runs remain to be read by the next call.
     pub is_partial: bool,
+    /// Runs and projects that cannot be read, each with the reason.
+    pub problems: Vec<String>,
 }
 
 /// Reader of the runs of all projects that are registered on a host. What has ended is read once; of an active run, only new records are read.
+///
+/// ```
+/// use cliq_project::{Environment, Host, Project, RunLister};
+///
+/// # let place = tempfile::tempdir()?;
+/// # let workspace = camino::Utf8Path::from_path(place.path()).ok_or("not UTF-8")?;
+/// let host = Host::new(Environment::of_process(), "/usr/local/bin/cliq".into());
+/// Project::init(workspace, host.clone())?;
+/// let mut lister = RunLister::new(host).with_project(workspace);
+/// let listing = lister.list(100);
+/// assert!(listing.runs.iter().all(|run| run.workspace != workspace), "nothing has run there");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct RunLister {
     host: Host,
@@ -93,8 +110,8 @@ struct ListedProject {
     last: Option<ListedRun>,
     /// Names in the history when the directory was changed last.
     history: (Option<SystemTime>, Vec<String>),
-    /// Earlier runs; `None` of those that cannot be read.
-    earlier: HashMap<String, Option<ListedRun>>,
+    /// Earlier runs, with the reasons why some cannot be read.
+    earlier: HashMap<String, Result<ListedRun, String>>,
 }
 
 impl RunLister {
@@ -120,26 +137,42 @@ impl RunLister {
         self.projects.retain(|workspace, _| workspaces.contains(workspace));
         let mut has_changed = self.projects.len() != before;
         let mut is_partial = false;
+        let mut problems = Vec::new();
         let mut limit = limit;
         for workspace in &workspaces {
             let listed = match self.projects.entry(workspace.clone()) {
                 std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::hash_map::Entry::Vacant(entry) => {
-                    let Ok(project) = Project::open(entry.key(), self.host.clone()) else { continue };
-                    entry.insert(ListedProject::new(project))
+                    match Project::open(entry.key(), self.host.clone()) {
+                        Ok(project) => entry.insert(ListedProject::new(project)),
+                        Err(error) => {
+                            problems.push(error.to_string());
+                            continue;
+                        }
+                    }
                 }
             };
-            let last = listed.last();
+            let last = match listed.read_last() {
+                Ok(last) => last,
+                Err(problem) => {
+                    problems.push(problem);
+                    None
+                }
+            };
             has_changed |= last != listed.last;
             listed.last = last;
             let (changed, partial) = listed.read_earlier(&mut limit);
             has_changed |= changed;
             is_partial |= partial;
         }
-        if has_changed || is_partial != self.listing.is_partial {
-            let listed = workspaces.iter().filter_map(|workspace| self.projects.get(workspace));
-            let runs = listed.flat_map(|listed| listed.last.iter().chain(listed.earlier.values().flatten()));
-            self.listing = Arc::new(RunListing { runs: runs.cloned().collect(), is_partial });
+        let listed = || workspaces.iter().filter_map(|workspace| self.projects.get(workspace));
+        problems
+            .extend(listed().flat_map(|listed| listed.earlier.values()).filter_map(|run| run.clone().err()));
+        problems.sort();
+        if has_changed || is_partial != self.listing.is_partial || problems != self.listing.problems {
+            let runs =
+                listed().flat_map(|listed| listed.last.iter().chain(listed.earlier.values().flatten()));
+            self.listing = Arc::new(RunListing { runs: runs.cloned().collect(), is_partial, problems });
         }
         Arc::clone(&self.listing)
     }
@@ -160,18 +193,15 @@ impl ListedProject {
         }
     }
 
-    /// Reads the last run. Returns `None` if nothing has run, or its journal cannot be read.
-    fn last(&mut self) -> Option<ListedRun> {
+    /// Reads the last run. Returns `None` if nothing has run.
+    ///
+    /// # Errors
+    /// Returns a sentence if its journal or a lock cannot be read.
+    fn read_last(&mut self) -> Result<Option<ListedRun>, String> {
         let dir = self.project.dir();
         // The lock first: a run that ends in between is then shown as ended.
-        let is_active = is_active(dir);
-        let news = match self.journal.read() {
-            Ok(news) => news,
-            Err(error) => {
-                tracing::debug!(project = %dir.workspace(), %error, "cannot read a journal");
-                return None;
-            }
-        };
+        let is_active = is_active(dir).map_err(|error| error.to_string())?;
+        let news = self.journal.read().map_err(|error| error.to_string())?;
         if !matches!(news, JournalUpdate::More(_)) {
             (self.view, self.last_seen) = (None, None);
         }
@@ -184,12 +214,13 @@ impl ListedProject {
             });
             records.iter().for_each(|record| view.apply(record));
             self.last_seen = records.last().and_then(|record| record.ts.time()).or(self.last_seen);
-            self.caveats = match view.completed() {
-                true => Caveat::of_document(&RunStatus::new(view, &self.project).document()),
-                false => Vec::new(),
+            self.caveats = if view.completed() {
+                Caveat::of_document(&RunStatus::new(view, &self.project).document())
+            } else {
+                Vec::new()
             };
         }
-        let view = self.view.as_ref()?;
+        let Some(view) = &self.view else { return Ok(None) };
         let state = RunState::of(Some(view), is_active);
         let words = match state {
             RunState::Running => self.words.read(dir, view),
@@ -201,10 +232,10 @@ impl ListedProject {
             | RunState::Failed
             | RunState::Cancelled => None,
         };
-        let mut run = listed(view, state, dir.workspace(), self.last_seen)?;
+        let Some(mut run) = listed(view, state, dir.workspace(), self.last_seen) else { return Ok(None) };
         (run.words, run.is_last) = (words, true);
         run.caveats.clone_from(&self.caveats);
-        Some(run)
+        Ok(Some(run))
     }
 
     /// Reads earlier runs that are new: at most `limit`, which is counted down. Returns whether any changed, and whether some were not read.
@@ -242,21 +273,22 @@ impl ListedProject {
     }
 }
 
-/// Whether a process works on a run of the project, or follows one elsewhere. A lock that cannot be read counts as none.
-fn is_active(dir: &CliqDir) -> bool {
-    let holds = |holder: Result<Option<Option<u32>>, _>| holder.is_ok_and(|holder| holder.is_some());
-    holds(ProjectLock::holder(dir)) || holds(FollowerLock::holder(dir))
+/// Whether a process works on a run of the project, or follows one elsewhere.
+fn is_active(dir: &CliqDir) -> Result<bool, FsError> {
+    Ok(ProjectLock::holder(dir)?.is_some() || FollowerLock::holder(dir)?.is_some())
 }
 
-fn read_earlier(place: &Utf8Path, workspace: &Utf8Path) -> Option<ListedRun> {
-    let journal = Journal::read(&place.join(CliqDir::JOURNAL)).ok().flatten()?;
+fn read_earlier(place: &Utf8Path, workspace: &Utf8Path) -> Result<ListedRun, String> {
+    let journal = Journal::read(&place.join(CliqDir::JOURNAL)).map_err(|error| error.to_string())?;
+    let journal = journal.ok_or_else(|| format!("{place} has no journal"))?;
     let view = RunView::of(&journal);
     let last_seen = journal.records.last().and_then(|record| record.ts.time());
-    let mut run = listed(&view, RunState::of(Some(&view), false), workspace, last_seen)?;
+    let run = listed(&view, RunState::of(Some(&view), false), workspace, last_seen);
+    let mut run = run.ok_or_else(|| format!("the journal in {place} has no run"))?;
     run.caveats = Caveat::of_document(&json!(view));
-    // It is over: nobody is asked any more.
+    // An earlier run asks no person.
     run.asks = None;
-    Some(run)
+    Ok(run)
 }
 
 fn listed(

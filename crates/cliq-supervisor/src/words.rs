@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use cliq_fs::{CliqDir, SignalTail};
+use cliq_fs::CliqDir;
 use cliq_orchestrator::{PhaseStatus, RunView};
-use cliq_protocol::{ChannelBody, Line, PhaseName, RunId, shorten, without_credentials};
+use cliq_project::internals::WordsTail;
+use cliq_protocol::{PhaseName, RunId};
 use tokio::time::Instant;
 
-/// Maximum size of the words of a phase in bytes.
-const SIZE: usize = 400;
 /// Minimum time between two looks at the words of a run.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of phases of a run whose words are read.
@@ -41,7 +40,7 @@ pub(crate) struct WordsReader {
 
 #[derive(Debug)]
 struct Spoken {
-    tail: SignalTail,
+    tail: WordsTail,
     text: Arc<str>,
 }
 
@@ -87,45 +86,17 @@ impl WordsReader {
         let Ok(dir) = CliqDir::open(workspace) else { return new };
         for phase in running {
             let spoken = self.phases.entry(phase.clone()).or_insert_with(|| Spoken {
-                tail: SignalTail::new(&dir.signal_file(phase)),
+                tail: WordsTail::new(&dir.signal_file(phase)),
                 text: Arc::from(""),
             });
-            let mut last = None;
-            let read = spoken.tail.read_new(|Line { message, .. }| {
-                if let Ok(message) = message
-                    && let ChannelBody::Progress { message: Some(text), .. } = message.body
-                {
-                    last = Some(text);
-                }
-            });
-            if let Err(error) = read {
+            let read = spoken.tail.read().unwrap_or_else(|error| {
                 tracing::debug!(%run, %phase, %error, "cannot read the words of a phase");
-            }
-            let Some(text) = last.map(|text| one_line(&text)).filter(|text| **text != *spoken.text) else {
-                continue;
-            };
+                None
+            });
+            let Some(text) = read.filter(|text| **text != *spoken.text) else { continue };
             spoken.text = text.into();
             new.push(words(phase, &spoken.text));
         }
         new
-    }
-}
-
-/// Text in one line, without control characters and passwords in addresses.
-fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    shorten(&without_credentials(&text), SIZE).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_one_short_line_without_control_characters() {
-        assert_eq!(one_line("a\u{1b}[31m\n  b\tc"), "a [31m b c");
-        assert!(one_line(&"word ".repeat(1000)).len() <= SIZE + 4);
-        assert!(!one_line("clone https://ann:secret@example.com/x").contains("secret"));
     }
 }

@@ -2,7 +2,7 @@
 
 use cliq_review::{LineKind, Side, hunk_lines};
 
-use crate::model::Changes;
+use crate::model::{ChangedPart, Changes};
 use crate::text::{StyledLine, Tone};
 
 /// Line to which a comment can be attached.
@@ -109,7 +109,7 @@ impl ChangesView {
     /// Hunks of the file of a place.
     pub(crate) fn hunks(&self, place: &LinePlace) -> Option<&str> {
         let (diff, file) = place.file;
-        Some(&self.changes.as_ref()?.diffs.get(diff)?.files.get(file)?.hunks)
+        Some(&self.changes.as_ref()?.parts.get(diff)?.diff.files.get(file)?.hunks)
     }
 }
 
@@ -132,7 +132,10 @@ fn rows(changes: &Changes) -> Vec<ChangeRow> {
             }
         }
     }
-    for (repo, diff) in changes.diffs.iter().enumerate() {
+    for (repo, ChangedPart { title, diff }) in changes.parts.iter().enumerate() {
+        if let Some(title) = title {
+            note(&mut rows, Tone::Strong, &format!("activation {title}"));
+        }
         for (number, file) in diff.files.iter().enumerate() {
             let path = diff.path_of(file);
             let from = file.old_path.as_ref().map(|old| format!(" (was {old})")).unwrap_or_default();

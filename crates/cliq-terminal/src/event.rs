@@ -6,7 +6,7 @@ use cliq_protocol::Timestamp;
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use crate::model::{Changes, Offers, ReviewDetail, RunDetail, RunKey, RunList};
-use crate::source::{Action, Done, TextPart, TextRequest};
+use crate::source::{Action, ActionResult, TextPart, TextRequest};
 
 /// Event of the screen.
 #[derive(Debug, Clone)]
@@ -22,16 +22,16 @@ pub enum Event {
     /// Time passed.
     Tick(Timestamp),
     /// A request was answered.
-    Loaded(Box<Loaded>),
+    Loaded(Box<Reply>),
     /// An action ended.
-    Acted(Box<Action>, Result<Done, String>),
+    Acted(Box<Action>, Result<ActionResult, String>),
     /// The terminal was given to another program, which has ended. An error says why it could not start.
     Returned(Option<String>),
 }
 
 /// Answered request.
 #[derive(Debug, Clone)]
-pub enum Loaded {
+pub enum Reply {
     /// List of runs.
     Runs(Result<Arc<RunList>, String>),
     /// Phases of a run.

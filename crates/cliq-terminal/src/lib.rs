@@ -26,14 +26,14 @@ mod watch;
 mod worker;
 
 pub use app::{Options, run};
-pub use event::{ChangesRequest, Effect, Event, Loaded, Request};
+pub use event::{ChangesRequest, Effect, Event, Reply, Request};
 pub use model::{
-    Changes, InputOffer, Offers, PhaseRow, PhaseState, ReviewDetail, RunDetail, RunKey, RunList, RunRow,
-    RunStatus, Section, TeamOffer,
+    ChangedPart, Changes, InputOffer, Offers, PhaseRow, PhaseState, ReviewDetail, RunDetail, RunKey, RunList,
+    RunRow, RunStatus, Section, TeamOffer,
 };
 pub use plain::Announcer;
 pub use screen::columns;
-pub use source::{Action, Done, Source, TextKind, TextPart, TextPlace, TextRequest};
+pub use source::{Action, ActionResult, Source, TextKind, TextPart, TextPlace, TextRequest};
 pub use state::{Focus, State, Tab, key_table};
 pub use theme::Theme;
 pub use view::render;

@@ -213,7 +213,7 @@ pub enum PhaseState {
     Running,
     /// Waits for a person, or for the phase to which it sent work back.
     Waiting,
-    /// Done.
+    /// ActionResult.
     Completed,
     /// Not needed.
     Skipped,
@@ -223,13 +223,15 @@ pub enum PhaseState {
     Escalated,
     /// Ended before it was done.
     Stopped,
+    /// State that this version does not know.
+    Unknown,
 }
 
 impl PhaseState {
     /// Returns the state that a word names, as in `cliq status --json`.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
+    pub fn parse(word: &str) -> Self {
+        match word {
             "pending" => Self::Pending,
             "running" => Self::Running,
             "waiting" => Self::Waiting,
@@ -238,8 +240,8 @@ impl PhaseState {
             "failed" => Self::Failed,
             "escalated" => Self::Escalated,
             "stopped" => Self::Stopped,
-            _ => return None,
-        })
+            _ => Self::Unknown,
+        }
     }
 
     /// Word of the state.
@@ -254,6 +256,7 @@ impl PhaseState {
             Self::Failed => "failed",
             Self::Escalated => "escalated",
             Self::Stopped => "stopped",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -268,6 +271,7 @@ impl PhaseState {
             Self::Skipped => "○",
             Self::Failed | Self::Escalated => "✗",
             Self::Stopped => "■",
+            Self::Unknown => "?",
         }
     }
 }
@@ -329,13 +333,22 @@ pub struct ReviewDetail {
     pub content: Content,
 }
 
+/// Changes of an activation, or of a whole run, in a repository.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangedPart {
+    /// Title, if there are several parts: the activation as `PHASE.N`.
+    pub title: Option<String>,
+    /// Changed files.
+    pub diff: Diff,
+}
+
 /// Changed files of a run or phase.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
     /// Review that the changes belong to: comments on lines go there. Without one they are guidance for the run.
     pub review: Option<ReviewDetail>,
-    /// Changes by repository.
-    pub diffs: Vec<Diff>,
+    /// Changes by activation and repository, oldest first.
+    pub parts: Vec<ChangedPart>,
     /// Reason why there are none, if that is known.
     pub remark: Option<String>,
 }

@@ -130,7 +130,7 @@ pub enum Action {
 
 /// Result of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Done {
+pub struct ActionResult {
     /// Sentence for the person.
     pub message: String,
     /// Run to choose.
@@ -181,7 +181,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if the action was refused or failed. Nothing else has changed then.
-    fn carry_out(&self, action: &Action) -> Result<Done, String>;
+    fn carry_out(&self, action: &Action) -> Result<ActionResult, String>;
 
     /// Returns the program that shows the panes of a run on the terminal.
     ///

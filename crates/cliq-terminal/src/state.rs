@@ -17,7 +17,7 @@ pub use keys::key_table;
 pub(crate) use list::ListRow;
 
 use crate::changes_view::ChangesView;
-use crate::event::{ChangesRequest, Effect, Event, Loaded, Request};
+use crate::event::{ChangesRequest, Effect, Event, Reply, Request};
 use crate::layout::Layout;
 use crate::model::{PhaseRow, RunDetail, RunKey, RunList, RunRow};
 use crate::source::TextKind;
@@ -115,7 +115,7 @@ pub struct State {
     pub(crate) message: Option<Message>,
     /// Actions that are being carried out.
     pub(crate) acting: usize,
-    /// Whether the person was told that an action is under way, and may leave.
+    /// Whether the warning about an action under way was shown: the next key that leaves does leave.
     may_leave: bool,
     /// Requests that were not answered yet, by kind, with the time of the request.
     waiting: HashMap<&'static str, i64>,
@@ -271,13 +271,13 @@ impl State {
         }
     }
 
-    fn loaded(&mut self, loaded: Loaded, effects: &mut Vec<Effect>) {
+    fn loaded(&mut self, loaded: Reply, effects: &mut Vec<Effect>) {
         match loaded {
-            Loaded::Runs(reply) => {
+            Reply::Runs(reply) => {
                 self.waiting.remove("runs");
                 self.take_runs(reply, effects);
             }
-            Loaded::Detail(run, reply) => {
+            Reply::Detail(run, reply) => {
                 self.waiting.remove("detail");
                 if self.chosen.as_ref() != Some(&run) {
                     self.load_detail(effects);
@@ -291,16 +291,20 @@ impl State {
                     Err(problem) => self.detail_problem = Some(plain(&problem)),
                 }
             }
-            Loaded::Text(request, reply) => {
+            Reply::Text(request, reply) => {
                 let height = self.layout().body_lines();
-                if request.find.is_some() && reply.as_ref().is_ok_and(|part| part.found.is_none()) {
-                    self.say(Tone::Warn, "no further line has this text");
+                if request.find.is_some() {
+                    match &reply {
+                        Ok(part) if part.found.is_some() => self.message = None,
+                        Ok(_) => self.say(Tone::Warn, "no further line has this text"),
+                        Err(problem) => self.say(Tone::Bad, problem),
+                    }
                 }
                 if let Some(request) = self.text.take(&request, reply, height) {
                     effects.push(Effect::Load(Request::Text(request)));
                 }
             }
-            Loaded::Changes(request, reply) => {
+            Reply::Changes(request, reply) => {
                 self.waiting.remove("changes");
                 if self.changes_of.as_ref() == Some(&request) {
                     let height = self.layout().body_lines();
@@ -308,14 +312,14 @@ impl State {
                     self.last_changes = self.now.unix_millis();
                 }
             }
-            Loaded::Review(run, _, reply) => {
+            Reply::Review(run, _, reply) => {
                 self.waiting.remove("review");
                 match reply {
                     Ok(detail) => self.open_answer(run, detail),
                     Err(problem) => self.say(Tone::Bad, &problem),
                 }
             }
-            Loaded::Offers(reply) => {
+            Reply::Offers(reply) => {
                 self.waiting.remove("offers");
                 match reply {
                     Ok(offers) => self.open_new_run(offers),
@@ -335,7 +339,7 @@ impl State {
         let name = self.phase().map(|phase| phase.name.clone());
         self.detail = Some((run, detail));
         let phases = self.phases();
-        // A chosen phase stays chosen, whatever rows come before it.
+        // A chosen phase stays chosen when rows are added before it.
         let found = if self.is_phase_chosen {
             name.and_then(|name| phases.iter().position(|phase| phase.name == name)).map(|at| at + 1)
         } else {

@@ -1,4 +1,4 @@
-//! Window of a text: a part of a log or transcript in memory, whatever its size, with a cursor.
+//! Window of a text: a part of a log or transcript of any size, with a cursor.
 
 use memchr::memchr_iter;
 
@@ -49,6 +49,8 @@ pub(crate) struct TextView {
     pub(crate) is_following: bool,
     /// Whether anything was read.
     pub(crate) is_loaded: bool,
+    /// Reason why the text cannot be read.
+    pub(crate) problem: Option<String>,
     is_waiting: bool,
 }
 
@@ -69,6 +71,7 @@ impl Default for TextView {
             left: 0,
             is_following: true,
             is_loaded: false,
+            problem: None,
             is_waiting: false,
         }
     }
@@ -136,9 +139,16 @@ impl TextView {
             return None;
         }
         self.is_waiting = false;
-        // A text that cannot be read is shown as empty; the list of runs has the problem.
-        let part = reply.unwrap_or_default();
         self.is_loaded = true;
+        let part = match reply {
+            Ok(part) => part,
+            // What was read before stays in view.
+            Err(problem) => {
+                self.problem = Some(problem);
+                return None;
+            }
+        };
+        self.problem = None;
         let is_other = part.file != self.file;
         self.files = part.files;
         if request.find.is_some() {

@@ -67,7 +67,7 @@ impl Theme {
         self.tone(match state {
             PhaseState::Pending | PhaseState::Skipped => Tone::Dim,
             PhaseState::Running => Tone::Accent,
-            PhaseState::Waiting | PhaseState::Stopped => Tone::Warn,
+            PhaseState::Waiting | PhaseState::Stopped | PhaseState::Unknown => Tone::Warn,
             PhaseState::Completed => Tone::Good,
             PhaseState::Failed | PhaseState::Escalated => Tone::Bad,
         })

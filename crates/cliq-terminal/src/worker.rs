@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{io, thread};
 
 use crate::app::Message;
-use crate::event::{Event, Loaded, Request};
+use crate::event::{Event, Reply, Request};
 use crate::source::{Action, Source};
 
 /// Threads: one for runs and phases, one for texts and changes, one for what a person waits for.
@@ -76,25 +76,25 @@ fn work(source: &dyn Source, jobs: &Receiver<Job>, messages: &Sender<Message>) {
     }
 }
 
-fn load(source: &dyn Source, request: Request) -> Loaded {
+fn load(source: &dyn Source, request: Request) -> Reply {
     match request {
-        Request::Runs => Loaded::Runs(source.runs()),
+        Request::Runs => Reply::Runs(source.runs()),
         Request::Detail(run) => {
             let reply = source.detail(&run);
-            Loaded::Detail(run, reply)
+            Reply::Detail(run, reply)
         }
         Request::Text(request) => {
             let reply = source.text(&request);
-            Loaded::Text(request, reply)
+            Reply::Text(request, reply)
         }
         Request::Changes(request) => {
             let reply = source.changes(&request.run, request.phase.as_deref(), request.review.as_deref());
-            Loaded::Changes(request, reply)
+            Reply::Changes(request, reply)
         }
         Request::Review(run, review) => {
             let reply = source.review(&run, &review);
-            Loaded::Review(run, review, reply)
+            Reply::Review(run, review, reply)
         }
-        Request::Offers(near) => Loaded::Offers(source.offers(near.as_ref())),
+        Request::Offers(near) => Reply::Offers(source.offers(near.as_ref())),
     }
 }

@@ -3,8 +3,8 @@
 use cliq_protocol::{PhaseName, ReviewSpec, Timestamp};
 use cliq_review::{Content, Diff, FileDiff, NewReview, Review};
 use cliq_terminal::{
-    Changes, Effect, Event, InputOffer, Loaded, Offers, PhaseRow, PhaseState, Request, ReviewDetail,
-    RunDetail, RunKey, RunList, RunRow, RunStatus, State, TeamOffer, TextPart, Theme, render,
+    ChangedPart, Changes, Effect, Event, InputOffer, Offers, PhaseRow, PhaseState, Reply, Request,
+    ReviewDetail, RunDetail, RunKey, RunList, RunRow, RunStatus, State, TeamOffer, TextPart, Theme, render,
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -136,7 +136,9 @@ pub(crate) fn changes() -> Changes {
         ..FileDiff::default()
     };
     let diffs = vec![Diff { repo: ".".to_owned(), files: vec![file, gone], more_files: 0 }];
-    Changes { review: Some(review(&diffs)), diffs, remark: None }
+    let review = Some(review(&diffs));
+    let parts = diffs.into_iter().map(|diff| ChangedPart { title: None, diff }).collect();
+    Changes { review, parts, remark: None }
 }
 
 pub(crate) fn review(diffs: &[Diff]) -> ReviewDetail {
@@ -238,10 +240,10 @@ impl Screen {
         }
     }
 
-    fn reply(&self, request: Request) -> Loaded {
+    fn reply(&self, request: Request) -> Reply {
         match request {
-            Request::Runs => Loaded::Runs(Ok(self.list.clone().into())),
-            Request::Detail(run) => Loaded::Detail(run, Ok(detail())),
+            Request::Runs => Reply::Runs(Ok(self.list.clone().into())),
+            Request::Detail(run) => Reply::Detail(run, Ok(detail())),
             Request::Text(request) => {
                 let bytes = log();
                 let size = bytes.len() as u64;
@@ -275,14 +277,14 @@ impl Screen {
                         TextPart { file: "build.2.log".to_owned(), size, start: size, ..TextPart::default() }
                     }
                 };
-                Loaded::Text(request, Ok(part))
+                Reply::Text(request, Ok(part))
             }
-            Request::Changes(request) => Loaded::Changes(request, Ok(changes())),
+            Request::Changes(request) => Reply::Changes(request, Ok(changes())),
             Request::Review(run, id) => {
-                let detail = review(&changes().diffs);
-                Loaded::Review(run, id, Ok(detail))
+                let detail = changes().review.unwrap();
+                Reply::Review(run, id, Ok(detail))
             }
-            Request::Offers(_) => Loaded::Offers(Ok(offers())),
+            Request::Offers(_) => Reply::Offers(Ok(offers())),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Effects of keys.
 
 use cliq_review::{Choice, Side};
-use cliq_terminal::{Action, Done, Effect, Event, Focus, RunKey, RunStatus, TextPart, TextPlace};
+use cliq_terminal::{Action, ActionResult, Effect, Event, Focus, RunKey, RunStatus, TextPart, TextPlace};
 use crossterm::event::KeyCode;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn refused_answer_keeps_what_was_typed() {
     assert!(text.contains("the review is over") && text.contains("not yet"), "{text}");
     screen.event(Event::Acted(
         Box::new(action),
-        Ok(Done { message: "answered".to_owned(), ..Done::default() }),
+        Ok(ActionResult { message: "answered".to_owned(), ..ActionResult::default() }),
     ));
 }
 
@@ -135,7 +135,11 @@ fn new_run_has_project_team_and_changed_inputs_only() {
         inputs: Vec::new(),
     };
     assert_eq!(acts(&screen), [&expected]);
-    let done = Done { message: "started".to_owned(), chosen: Some(RunKey::new("z")), ..Done::default() };
+    let done = ActionResult {
+        message: "started".to_owned(),
+        chosen: Some(RunKey::new("z")),
+        ..ActionResult::default()
+    };
     screen.list.runs.push(run("z", "Build it", RunStatus::Working, 0));
     screen.event(Event::Acted(Box::new(expected), Ok(done)));
     assert_eq!(screen.state.chosen(), Some(&RunKey::new("z")));
@@ -206,10 +210,30 @@ fn filter_that_fits_nothing_leaves_no_run_to_act_on() {
 }
 
 #[test]
+fn text_that_cannot_be_read_is_not_shown_as_empty() {
+    use cliq_terminal::{Reply, Request, RunDetail, State};
+    let mut state = State::new(100, 30, time(NOW));
+    let mut effects = state.update(Event::Tick(time(NOW)));
+    while let Some(effect) = effects.pop() {
+        let reply = match effect {
+            Effect::Load(Request::Runs) => Reply::Runs(Ok(runs().into())),
+            Effect::Load(Request::Detail(run)) => Reply::Detail(run, Ok(RunDetail::default())),
+            Effect::Load(Request::Text(request)) => Reply::Text(request, Err("permission denied".to_owned())),
+            _ => continue,
+        };
+        effects.extend(state.update(Event::Loaded(Box::new(reply))));
+    }
+    let mut screen = Screen::new(100, 30);
+    screen.state = state;
+    let text = screen.text();
+    assert!(text.contains("permission denied") && !text.contains("logged nothing"), "{text}");
+}
+
+#[test]
 fn keys_typed_over_a_link_are_no_commands() {
     let mut screen = Screen::new(100, 30);
     screen.keys("o");
-    let done = Done { link: Some("http://127.0.0.1/x".to_owned()), ..Done::default() };
+    let done = ActionResult { link: Some("http://127.0.0.1/x".to_owned()), ..ActionResult::default() };
     screen.event(Event::Acted(Box::new(Action::Open(RunKey::new("a"))), Ok(done)));
     screen.keys("anx");
     assert!(screen.text().contains("http://127.0.0.1/x"), "{}", screen.text());
@@ -244,7 +268,7 @@ fn link_is_shown_whole_and_copied() {
     let mut screen = Screen::new(60, 20);
     screen.keys("o");
     let link = format!("http://127.0.0.1:8123/signin?code={}&to=/runs/1", "a".repeat(64));
-    let done = Done { link: Some(link.clone()), ..Done::default() };
+    let done = ActionResult { link: Some(link.clone()), ..ActionResult::default() };
     screen.event(Event::Acted(Box::new(Action::Open(RunKey::new("a"))), Ok(done)));
     let text = screen.text();
     let inside = text.lines().filter_map(|line| line.split_once('│')?.1.rsplit_once('│'));
@@ -295,7 +319,7 @@ fn log_and_changes_are_searched() {
 /// A log of 60 MB, of which a window is in memory.
 #[test]
 fn long_log_is_walked_from_end_to_beginning_and_back() {
-    use cliq_terminal::{Loaded, Request, RunDetail, State};
+    use cliq_terminal::{Reply, Request, RunDetail, State};
     let line = |n: u64| format!("{n:>59}\n");
     let lines: u64 = 100_000;
     let read = |from: u64, to: u64| -> Vec<u8> { (from..to).flat_map(|n| line(n).into_bytes()).collect() };
@@ -306,8 +330,8 @@ fn long_log_is_walked_from_end_to_beginning_and_back() {
         while let Some(effect) = effects.pop() {
             let Effect::Load(request) = effect else { continue };
             let loaded = match request {
-                Request::Runs => Loaded::Runs(Ok(runs().into())),
-                Request::Detail(run) => Loaded::Detail(run, Ok(RunDetail::default())),
+                Request::Runs => Reply::Runs(Ok(runs().into())),
+                Request::Detail(run) => Reply::Detail(run, Ok(RunDetail::default())),
                 Request::Text(request) => {
                     let (from, to) = match request.place {
                         TextPlace::End => (lines - 1000, lines),
@@ -322,7 +346,7 @@ fn long_log_is_walked_from_end_to_beginning_and_back() {
                         size: lines * 60,
                         found: None,
                     };
-                    Loaded::Text(request, Ok(part))
+                    Reply::Text(request, Ok(part))
                 }
                 _ => continue,
             };

@@ -24,7 +24,7 @@ fn lines_tell_each_change_once() {
     Add a search field to the catalogue (shop, run a-0000): working, 3 of 5 phases done, 3m12s, $0.37
     Größe und 漢字 im Titel (shop, run b-0000): completed, 2 of 5 phases done, 3m12s, $0.37
     "#);
-    assert!(announcer.lines(&list, time(NOW)).is_empty(), "a problem is told once");
+    assert!(announcer.lines(&list, time(NOW)).is_empty(), "a problem is reported once");
 }
 
 #[test]

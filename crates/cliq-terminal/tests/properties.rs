@@ -1,6 +1,6 @@
 //! Properties over random events: no panic at any size, the chosen run stays chosen, and the last picture depends on the state alone.
 
-use cliq_terminal::{Done, Effect, Event, RunKey, RunStatus, Theme};
+use cliq_terminal::{ActionResult, Effect, Event, RunKey, RunStatus, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 
@@ -93,7 +93,7 @@ proptest! {
                     // What a person asked for ends in one of two ways.
                     let asked = screen.effects.iter().rposition(|effect| matches!(effect, Effect::Act(_)));
                     if let Some(Effect::Act(action)) = asked.map(|at| screen.effects.remove(at)) {
-                        let result = if works { Ok(Done::default()) } else { Err("refused".to_owned()) };
+                        let result = if works { Ok(ActionResult::default()) } else { Err("refused".to_owned()) };
                         screen.event(Event::Acted(Box::new(action), result));
                     }
                 }

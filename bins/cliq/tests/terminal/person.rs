@@ -95,6 +95,13 @@ fn person_starts_comments_and_approves_with_keys_only() {
         screen.contains("these are the run's") && screen.contains("Version 2")
     });
     terminal.press(&["Escape"]);
+    terminal.press(&["Up"]);
+    terminal.waits("both activations of the developer", |screen| {
+        screen.contains("activation developer.1") && screen.contains("developer, ")
+    });
+    terminal.press(&["Enter", "End"]);
+    terminal.waits("the second one", |screen| screen.contains("activation developer.2"));
+    terminal.press(&["Escape"]);
     terminal.press(&["Escape"]);
     terminal.shows("✓ Greet people");
     terminal.press(&["q"]);

@@ -48,6 +48,15 @@ fn runs_of_all_projects_are_listed_and_filtered() {
     assert_eq!(list(&machine, &["-n", "1"]).len(), 1);
     let second = machine.path("second");
     assert_eq!(list(&machine, &["-C", second.to_str().unwrap(), "--here"]).len(), 1);
+    // A run whose record cannot be read is named, and not left out without a word.
+    let earlier = all[2]["id"].as_str().unwrap();
+    let journal = machine.path("first").join(".cliq/history").join(earlier).join("journal.jsonl");
+    let kept = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, "{\"v\": 99, no record\n{}\n").unwrap();
+    let output = machine.cliq(&["runs"]);
+    let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(warning.contains("warning:") && warning.contains(earlier), "{warning}");
+    std::fs::write(&journal, kept).unwrap();
     let table = machine.ok(&["runs"]);
     assert!(table.starts_with(" RUN"), "{table}");
     // Text of others reaches no terminal as a control sequence, and turns nothing around.

@@ -5,7 +5,7 @@ use cliq_review::ReviewId;
 use super::{Dialog, Effect, Focus, Purpose, Request, State, Tab};
 use crate::form::Field;
 use crate::model::RunRow;
-use crate::source::{Action, Done};
+use crate::source::{Action, ActionResult};
 use crate::text::{StyledLine, Tone};
 
 impl State {
@@ -170,7 +170,12 @@ impl State {
         effects.push(Effect::Act(action));
     }
 
-    pub(super) fn acted(&mut self, action: &Action, result: Result<Done, String>, effects: &mut Vec<Effect>) {
+    pub(super) fn acted(
+        &mut self,
+        action: &Action,
+        result: Result<ActionResult, String>,
+        effects: &mut Vec<Effect>,
+    ) {
         self.acting = self.acting.saturating_sub(1);
         match result {
             Ok(done) => {

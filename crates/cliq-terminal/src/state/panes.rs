@@ -65,6 +65,8 @@ impl State {
                 self.say(Tone::Warn, "no further line has this text");
             }
         } else {
+            // A large log takes a moment.
+            self.say(Tone::Dim, "searching …");
             let request = self.text.find(&text, forward);
             effects.extend(request.map(|request| Effect::Load(Request::Text(request))));
         }

@@ -206,8 +206,13 @@ fn place(state: &State) -> String {
             let at = view.files.iter().position(|file| *file == view.file);
             let number = at.filter(|_| view.files.len() > 1);
             let number = number.map(|at| format!(" {} of {}", at + 1, view.files.len())).unwrap_or_default();
-            let end =
-                if view.is_following { "following".to_owned() } else { format!("{} %", view.percent()) };
+            let end = if view.problem.is_some() {
+                "cannot be read".to_owned()
+            } else if view.is_following {
+                "following".to_owned()
+            } else {
+                format!("{} %", view.percent())
+            };
             if view.len() == 0 { format!(" {phase}{number}") } else { format!(" {phase}{number}, {end}") }
         }
     }
@@ -224,6 +229,9 @@ fn empty(state: &State) -> String {
             }
         }
         Tab::Log | Tab::Transcript if !state.text.is_loaded => "reading …".to_owned(),
+        Tab::Log | Tab::Transcript if state.text.problem.is_some() => {
+            plain(state.text.problem.as_deref().unwrap_or_default())
+        }
         Tab::Log => match state.phase() {
             Some(phase) if phase.iterations == 0 => format!("{} has not started", plain(&phase.name)),
             Some(phase) if phase.is_gate && phase.review.is_some() => {

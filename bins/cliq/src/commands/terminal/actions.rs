@@ -4,16 +4,17 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use cliq_model::RunSpec;
+use cliq_orchestrator::Journal;
+use cliq_project::Project;
 use cliq_project::internals::recorded_run_id;
-use cliq_project::{Project, RunState};
 use cliq_protocol::{NewSteering, PhaseName, RunId};
 use cliq_review::{Answer, Comment, Event, Review, ReviewId, Side, Via, guidance, place_in};
-use cliq_terminal::{Action, Done, RunKey};
+use cliq_terminal::{Action, ActionResult, RunKey};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::machine::{KnownRun, Machine};
-use super::rows;
+use super::{pages, rows};
 use crate::commands::{audit, review};
 use crate::failure::Failure;
 use crate::gateway::{self, block_on};
@@ -22,7 +23,7 @@ use crate::{reviews, run_process};
 /// Deadline for the first record of a run that was started.
 const STARTS: Duration = Duration::from_secs(20);
 
-pub(super) fn carry_out(machine: &Machine, action: &Action) -> Result<Done, Failure> {
+pub(super) fn carry_out(machine: &Machine, action: &Action) -> Result<ActionResult, Failure> {
     match action {
         Action::Answer { run, review, choice, message, inputs, reviewer } => {
             let answer = |review: &Review, actor: &str| {
@@ -58,8 +59,7 @@ pub(super) fn carry_out(machine: &Machine, action: &Action) -> Result<Done, Fail
             let spec = RunSpec { inputs: inputs.iter().cloned().collect(), ..RunSpec::default() };
             start(&project, team.as_deref(), &spec, requirement)
         }
-        // Opening a page is no change of a run.
-        Action::Open(_) => Ok(Done::default()),
+        Action::Open(run) => pages::open(machine, run).map_err(Failure::failed),
     }
 }
 
@@ -80,8 +80,8 @@ fn project_at(machine: &Machine, written: &str) -> Result<Project, Failure> {
     }
 }
 
-fn done(message: impl Into<String>) -> Done {
-    Done { message: message.into(), ..Done::default() }
+fn done(message: impl Into<String>) -> ActionResult {
+    ActionResult { message: message.into(), ..ActionResult::default() }
 }
 
 fn known(machine: &Machine, run: &RunKey) -> Result<KnownRun, Failure> {
@@ -118,7 +118,7 @@ fn comment(
     id: &ReviewId,
     (path, side, line): (&str, Side, u64),
     text: &str,
-) -> Result<Done, Failure> {
+) -> Result<ActionResult, Failure> {
     let project = project_of(machine, &known(machine, run)?)?;
     let content = block_on(async {
         let found = review::find_in(&project, id.as_str()).await?;
@@ -140,7 +140,7 @@ fn comment(
 }
 
 /// Tells what follows from an answer. A parked run of a project is continued.
-fn answered(machine: &Machine, run: &RunKey, review: &Review) -> Result<Done, Failure> {
+fn answered(machine: &Machine, run: &RunKey, review: &Review) -> Result<ActionResult, Failure> {
     let Some(ending) = review.ending() else {
         return Ok(done(format!("answered; the review waits for {} too", review.waits_for().join(", "))));
     };
@@ -148,15 +148,16 @@ fn answered(machine: &Machine, run: &RunKey, review: &Review) -> Result<Done, Fa
     if known.is_parked && !known.is_on_server && known.is_last {
         let project = project_of(machine, &known)?;
         if !run_process::is_active(project.dir())? {
+            let proof = StartProof::of_continuation(&project)?;
             let child = run_process::spawn(&project, &["--resume"])?;
-            wait_for_start(&project, None, child)?;
+            wait_for_start(&project, &proof, child)?;
             return Ok(done(format!("{ending}; the run goes on")));
         }
     }
     Ok(done(ending))
 }
 
-fn steer(machine: &Machine, run: &RunKey, phase: Option<&str>, text: &str) -> Result<Done, Failure> {
+fn steer(machine: &Machine, run: &RunKey, phase: Option<&str>, text: &str) -> Result<ActionResult, Failure> {
     let known = known(machine, run)?;
     // Rows of items and of phases in a team phase are parts of a phase of the run.
     let phase = phase.map(|phase| phase.split('/').next().unwrap_or(phase));
@@ -175,7 +176,7 @@ fn steer(machine: &Machine, run: &RunKey, phase: Option<&str>, text: &str) -> Re
     Ok(done(message))
 }
 
-fn cancel(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
+fn cancel(machine: &Machine, run: &RunKey) -> Result<ActionResult, Failure> {
     let known = known(machine, run)?;
     if known.is_on_server {
         machine.server.post(&format!("/runs/{}/cancel", known.id), &json!({})).map_err(Failure::refused)?;
@@ -185,7 +186,7 @@ fn cancel(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
     Ok(done("the run is cancelled"))
 }
 
-fn resume(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
+fn resume(machine: &Machine, run: &RunKey) -> Result<ActionResult, Failure> {
     let known = known(machine, run)?;
     if known.is_on_server {
         machine.server.post(&format!("/runs/{}/resume", known.id), &json!({})).map_err(Failure::refused)?;
@@ -193,12 +194,13 @@ fn resume(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
     }
     let project = project_of(machine, &known)?;
     cliq_fs::ProjectLock::check(project.dir())?;
+    let proof = StartProof::of_continuation(&project)?;
     let child = run_process::spawn(&project, &["--resume"])?;
-    wait_for_start(&project, None, child)?;
+    wait_for_start(&project, &proof, child)?;
     Ok(done("the run goes on"))
 }
 
-fn run_again(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
+fn run_again(machine: &Machine, run: &RunKey) -> Result<ActionResult, Failure> {
     let known = known(machine, run)?;
     if known.is_on_server {
         let old = machine.document(run, &known).map_err(Failure::failed)?;
@@ -208,11 +210,15 @@ fn run_again(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
         });
         let new = machine.server.post("/runs", &body).map_err(Failure::refused)?;
         let chosen = new["id"].as_str().map(rows::key);
-        return Ok(Done { message: "a new run was started".to_owned(), chosen, ..Done::default() });
+        return Ok(ActionResult {
+            message: "a new run was started".to_owned(),
+            chosen,
+            ..ActionResult::default()
+        });
     }
     let project = project_of(machine, &known)?;
     cliq_fs::ProjectLock::check(project.dir())?;
-    let spec = RunSpec { inputs: project.last_inputs().unwrap_or_default(), ..RunSpec::default() };
+    let spec = RunSpec { inputs: project.last_inputs()?, ..RunSpec::default() };
     cliq_fs::write_atomic(&project.dir().detached_spec(), &spec.encode())?;
     if let Some(home) = &machine.host.home {
         reviews::cancel_left_over(home, project.dir().workspace())?;
@@ -221,58 +227,76 @@ fn run_again(machine: &Machine, run: &RunKey) -> Result<Done, Failure> {
     let spec = project.dir().detached_spec();
     let arguments = ["--force", "--run-id", id.as_str(), "--spec", spec.as_str()];
     let child = run_process::spawn(&project, &arguments)?;
-    wait_for_start(&project, Some(&id), child)?;
-    Ok(Done {
+    wait_for_start(&project, &StartProof::Run(id.clone()), child)?;
+    Ok(ActionResult {
         message: "the team runs again".to_owned(),
         chosen: Some(rows::key(id.as_str())),
-        ..Done::default()
+        ..ActionResult::default()
     })
 }
 
-fn start(project: &Project, team: Option<&str>, spec: &RunSpec, requirement: &str) -> Result<Done, Failure> {
+fn start(
+    project: &Project,
+    team: Option<&str>,
+    spec: &RunSpec,
+    requirement: &str,
+) -> Result<ActionResult, Failure> {
     let id = run_process::prepare(project, team, spec, requirement)?;
     let child = run_process::spawn_new(project, &id)?;
-    wait_for_start(project, Some(&id), child)?;
-    Ok(Done {
+    wait_for_start(project, &StartProof::Run(id.clone()), child)?;
+    Ok(ActionResult {
         message: "the run has started".to_owned(),
         chosen: Some(rows::key(id.as_str())),
-        ..Done::default()
+        ..ActionResult::default()
     })
 }
 
-/// Waits until a run has started: its journal has the id, or the project is at work. A thread waits for the process, which goes on.
-fn wait_for_start(project: &Project, id: Option<&RunId>, mut child: Child) -> Result<(), Failure> {
+/// Proof that a run has started, in the journal of its project.
+enum StartProof {
+    /// The journal is that of this run.
+    Run(RunId),
+    /// The journal has more records than this number.
+    Records(usize),
+}
+
+impl StartProof {
+    /// Proof for a continuation of the last run.
+    fn of_continuation(project: &Project) -> Result<Self, Failure> {
+        Ok(Self::Records(records(project)?))
+    }
+
+    fn is_there(&self, project: &Project) -> Result<bool, Failure> {
+        Ok(match self {
+            Self::Run(id) => recorded_run_id(project.dir().workspace()).as_ref() == Some(id),
+            Self::Records(before) => records(project)? > *before,
+        })
+    }
+}
+
+/// Number of records of the last run.
+fn records(project: &Project) -> Result<usize, Failure> {
+    Ok(Journal::read(&project.dir().journal())?.map_or(0, |journal| journal.records.len()))
+}
+
+/// Waits until the journal proves that a run has started. The process goes on, and a thread waits for its end.
+fn wait_for_start(project: &Project, proof: &StartProof, mut child: Child) -> Result<(), Failure> {
     let deadline = Instant::now() + STARTS;
-    let has_started = || match id {
-        Some(id) => recorded_run_id(project.dir().workspace()).as_ref() == Some(id),
-        None => run_process::is_active(project.dir()).unwrap_or(false),
-    };
-    while !has_started() {
-        if let Some(status) = child.try_wait()? {
-            // A short run may be over by now.
-            if status.success() || has_started() || has_ended_as_a_run(project, id) {
-                return Ok(());
-            }
-            return Err(Failure::failed(format!(
-                "the run did not start: {}",
-                run_process::last_words(project.dir())
-            )));
+    while !proof.is_there(project)? {
+        // A short run may have ended between the two looks.
+        if child.try_wait()?.is_some() && !proof.is_there(project)? {
+            let words = run_process::last_words(project.dir());
+            return Err(Failure::failed(format!("the run did not start: {words}")));
         }
         if Instant::now() > deadline {
-            break;
+            std::thread::spawn(move || child.wait());
+            let output = project.dir().detached_output();
+            return Err(Failure::failed(format!(
+                "the run has recorded nothing within {} s; {output} has what its process prints",
+                STARTS.as_secs()
+            )));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::spawn(move || child.wait());
     Ok(())
-}
-
-/// Whether the process of a continued run ended with an outcome of the run.
-fn has_ended_as_a_run(project: &Project, id: Option<&RunId>) -> bool {
-    let last = project.workflow().ok().and_then(|workflow| project.last_run(&workflow).ok().flatten());
-    last.is_some_and(|(journal, view)| {
-        id.is_none_or(|id| journal.run_id() == Some(id))
-            && id.is_some()
-            && RunState::of(Some(&view), false) != RunState::Interrupted
-    })
 }

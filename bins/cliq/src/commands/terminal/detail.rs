@@ -185,7 +185,7 @@ fn add_phases(
             kind: kind.to_owned(),
             is_gate: PhaseKind::ALL.iter().any(|known| known.as_str() == kind && known.is_gate()),
             is_support: phase["support"].as_bool().unwrap_or(false),
-            state: text("status").and_then(|word| PhaseState::parse(&word)).unwrap_or(PhaseState::Pending),
+            state: PhaseState::parse(phase["status"].as_str().unwrap_or_default()),
             iterations: u32::try_from(number("iterations")).unwrap_or(0),
             verdict: Verdict::from_value(phase["verdict"].clone()).ok().map(|verdict| sentence(&verdict)),
             worked_ms: number("duration_ms"),

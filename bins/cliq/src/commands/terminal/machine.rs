@@ -10,16 +10,17 @@ use cliq_model::{RunFilter, RunStore};
 use cliq_orchestrator::TmuxServer;
 use cliq_project::{Host, LauncherKind, Project, RunLister, RunListing};
 use cliq_protocol::{RunId, Timestamp};
-use cliq_review::Diff;
+use cliq_store::Location;
 use cliq_terminal::{
-    Action, Changes, Done, Offers, ReviewDetail, RunDetail, RunKey, RunList, Source, TextPart, TextRequest,
+    Action, ActionResult, ChangedPart, Changes, Offers, ReviewDetail, RunDetail, RunKey, RunList, Source,
+    TextPart, TextRequest,
 };
 use cliq_web::RunSummary;
 use serde_json::{Value, json};
 
 use super::detail::{FollowedRun, add_pending, layers, of_document};
 use super::server_api::ServerApi;
-use super::{actions, pages, rows, starts, texts};
+use super::{actions, rows, starts, texts};
 use crate::commands::review;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on};
@@ -52,6 +53,8 @@ struct ServerPage {
     runs: Vec<Value>,
     /// Questions to people by the ids of the runs.
     questions: BTreeMap<String, String>,
+    /// Whether it has more runs.
+    has_more: bool,
     /// Whether no server runs.
     is_stopped: bool,
 }
@@ -125,7 +128,12 @@ impl Machine {
             return Arc::clone(&cached.list);
         }
         let mut known = HashMap::new();
-        let mut list = RunList { is_partial: listing.is_partial, today, ..RunList::default() };
+        let mut list = RunList {
+            is_partial: listing.is_partial,
+            problems: listing.problems.clone(),
+            today,
+            ..RunList::default()
+        };
         for run in &listing.runs {
             let row = rows::of_files(run);
             known.insert(
@@ -153,13 +161,12 @@ impl Machine {
     /// Runs of the server with their questions; of one that has stopped as it left them.
     fn page_of_server(&self) -> Result<ServerPage, String> {
         let Some(mut page) = self.server.get(&format!("/runs?limit={OF_SERVER}"))? else {
-            return Ok(ServerPage {
-                runs: self.stored_runs()?,
-                questions: BTreeMap::new(),
-                is_stopped: true,
-            });
+            let runs = self.stored_runs()?;
+            let has_more = runs.len() >= OF_SERVER as usize;
+            return Ok(ServerPage { runs, questions: BTreeMap::new(), has_more, is_stopped: true });
         };
         *lock(&self.stored) = None;
+        let has_more = page["next"].is_string();
         let runs = page["runs"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let is_active = |run: &Value| rows::of_api(run).is_some_and(|row| row.status.is_active());
         let mut questions = BTreeMap::new();
@@ -169,7 +176,7 @@ impl Machine {
             let reviews = page["reviews"].as_array().into_iter().flatten();
             questions = reviews.filter_map(rows::question_of_api).collect();
         }
-        Ok(ServerPage { runs, questions, is_stopped: false })
+        Ok(ServerPage { runs, questions, has_more, is_stopped: false })
     }
 
     fn add_runs_of_server(
@@ -179,9 +186,12 @@ impl Machine {
         known: &mut HashMap<RunKey, KnownRun>,
     ) {
         let before = lock(&self.known).clone();
-        let mut waits = false;
+        let (mut waits, mut unreadable) = (false, 0);
         for run in &page.runs {
-            let Some(mut row) = rows::of_api(run) else { continue };
+            let Some(mut row) = rows::of_api(run) else {
+                unreadable += 1;
+                continue;
+            };
             let is_of_project = run["origin"].as_str() == Some("project");
             waits |= row.status.is_active();
             let found = list.runs.iter().position(|other| other.key == row.key);
@@ -214,6 +224,13 @@ impl Machine {
             );
             list.runs.push(row);
         }
+        if unreadable > 0 {
+            list.problems
+                .push(format!("{unreadable} runs of the server cannot be read by this version of cliq"));
+        }
+        if page.has_more {
+            list.problems.push(format!("only the newest {OF_SERVER} runs of the server are shown"));
+        }
         if waits && page.is_stopped {
             list.problems.push("no server is running: its runs are shown as it left them".to_owned());
         }
@@ -230,16 +247,17 @@ impl Machine {
         {
             return Ok(runs.clone());
         }
-        let has_database = self.host.home.as_ref().is_some_and(|home| home.join("cliq.db").exists())
-            || std::env::var_os("CLIQ_DATABASE_URL").is_some();
-        let runs = if has_database {
+        // A database that does not exist is not made for a look.
+        let location = gateway::location().map_err(|failure| sentence(&failure))?;
+        let is_missing = matches!(&location, Location::Sqlite(path) if !path.exists());
+        let runs = if is_missing {
+            Vec::new()
+        } else {
             let read = block_on(async {
                 let filter = RunFilter { limit: OF_SERVER, ..RunFilter::default() };
                 Ok(gateway::open().await?.runs(&filter).await?)
             });
             read.map_err(|failure| sentence(&failure))?
-        } else {
-            Vec::new()
         };
         let runs = runs.iter().map(|run| {
             let mut value = json!(RunSummary::of(run));
@@ -307,10 +325,7 @@ impl Source for Machine {
 
     fn detail(&self, run: &RunKey) -> Result<RunDetail, String> {
         let known = self.known(run)?;
-        if !known.is_on_server {
-            return self.of_files(&known);
-        }
-        if ServerApi::record().is_none() {
+        if !known.is_on_server || ServerApi::record().is_none() {
             return self.of_files(&known);
         }
         let document = self.document(run, &known)?;
@@ -339,7 +354,8 @@ impl Source for Machine {
         if let Some(review) = review {
             let detail = self.review(run, review)?;
             if !detail.content.diffs.is_empty() {
-                changes.diffs.clone_from(&detail.content.diffs);
+                let diffs = detail.content.diffs.iter().cloned();
+                changes.parts = diffs.map(|diff| ChangedPart { title: None, diff }).collect();
                 changes.review = Some(detail);
                 return Ok(changes);
             }
@@ -348,15 +364,14 @@ impl Source for Machine {
         }
         let id = RunId::parse(&known.id).map_err(|error| error.to_string())?;
         if let Some(phase) = phase.filter(|_| review.is_none()) {
-            match changed(&project, &id, Some(phase)) {
-                Ok(diffs) if !diffs.is_empty() => return Ok(Changes { diffs, ..changes }),
-                // Gates and commands have no changes of their own.
-                Ok(_) | Err(_) => {
-                    changes.remark = Some(format!("{phase} has no changes of its own: these are the run's"))
-                }
+            let parts = changed(&project, &id, Some(phase))?;
+            if !parts.is_empty() {
+                return Ok(Changes { parts, ..changes });
             }
+            // Gates and commands have none.
+            changes.remark = Some(format!("{phase} has no changes of its own: these are the run's"));
         }
-        changes.diffs = changed(&project, &id, None)?;
+        changes.parts = changed(&project, &id, None)?;
         Ok(changes)
     }
 
@@ -380,11 +395,8 @@ impl Source for Machine {
         )
     }
 
-    fn carry_out(&self, action: &Action) -> Result<Done, String> {
-        match action {
-            Action::Open(run) => pages::open(self, run),
-            action => actions::carry_out(self, action).map_err(|failure| sentence(&failure)),
-        }
+    fn carry_out(&self, action: &Action) -> Result<ActionResult, String> {
+        actions::carry_out(self, action).map_err(|failure| sentence(&failure))
     }
 
     fn attach(&self, run: &RunKey, phase: Option<&str>) -> Result<Command, String> {
@@ -413,25 +425,38 @@ fn is_registered(host: &Host, workspace: &Utf8Path) -> bool {
     host.registered_projects().iter().any(|project| project == workspace)
 }
 
-/// Changed files of a run, or of a phase of it.
-fn changed(project: &Project, id: &RunId, phase: Option<&str>) -> Result<Vec<Diff>, String> {
-    let files = cliq_web::changed_files(project, id, phase).map_err(|problem| problem.detail)?;
-    let Some(last) = files.into_iter().next_back() else { return Ok(Vec::new()) };
-    let mut diffs = last.diffs;
-    // Large changes come without their lines: those of the first files are read one by one.
-    for diff in &mut diffs {
-        let paths: Vec<String> = diff.files.iter().map(|file| diff.path_of(file)).collect();
-        for (file, path) in diff.files.iter_mut().zip(paths).take(LARGE_FILES) {
-            if file.hunks.is_empty()
-                && !file.binary
-                && let Ok(whole) = cliq_web::changed_file(project, id, phase, &path)
-            {
-                *file = whole;
+/// Changed files of a run, or of each activation of a phase and its items. Empty if it has no checkpoints of its own.
+fn changed(project: &Project, id: &RunId, phase: Option<&str>) -> Result<Vec<ChangedPart>, String> {
+    let activations = match cliq_web::changed_files(project, id, phase) {
+        Ok(activations) => activations,
+        Err(problem) if phase.is_some() && problem.status == NOT_FOUND => return Ok(Vec::new()),
+        Err(problem) => return Err(problem.detail),
+    };
+    let has_titles = activations.len() > 1;
+    let mut parts = Vec::new();
+    let mut read = 0;
+    for activation in activations {
+        let name = activation.activation.map(|number| format!("{}.{number}", activation.phase));
+        let of = name.as_deref().or(phase);
+        for mut diff in activation.diffs {
+            // Large changes come without their lines: those of the first files are read one by one.
+            let paths: Vec<String> = diff.files.iter().map(|file| diff.path_of(file)).collect();
+            for (file, path) in diff.files.iter_mut().zip(&paths) {
+                let is_left_out = file.hunks.is_empty() && !file.binary && file.added + file.removed > 0;
+                if is_left_out && read < LARGE_FILES {
+                    read += 1;
+                    *file =
+                        cliq_web::changed_file(project, id, of, path).map_err(|problem| problem.detail)?;
+                }
             }
+            let title = name.clone().filter(|_| has_titles);
+            parts.push(ChangedPart { title, diff });
         }
     }
-    Ok(diffs)
+    Ok(parts)
 }
 
-/// Number of files of a large change whose lines are read.
+/// Status of a problem about checkpoints that do not exist.
+const NOT_FOUND: u16 = 404;
+/// Number of files of large changes whose lines are read.
 const LARGE_FILES: usize = 40;

@@ -1,6 +1,6 @@
 //! Pages of runs and reviews in the browser.
 
-use cliq_terminal::{Done, RunKey, Source};
+use cliq_terminal::{ActionResult, RunKey, Source};
 
 use super::machine::{Machine, sentence};
 use super::server_api::ServerApi;
@@ -9,7 +9,7 @@ use crate::commands::server;
 use crate::gateway;
 
 /// Opens the page of a run on the server of this machine, or the page of its review without one. Without a desktop the link is shown.
-pub(super) fn open(machine: &Machine, run: &RunKey) -> Result<Done, String> {
+pub(super) fn open(machine: &Machine, run: &RunKey) -> Result<ActionResult, String> {
     let known = machine.known(run)?;
     let link = match ServerApi::record() {
         Some(record) if has_run(machine, &known.id) => {
@@ -21,7 +21,7 @@ pub(super) fn open(machine: &Machine, run: &RunKey) -> Result<Done, String> {
     let home = gateway::home().map_err(|failure| sentence(&failure))?;
     let is_opened = show_link(&home, &link);
     let message = if is_opened { "opened in the browser".to_owned() } else { String::new() };
-    Ok(Done { message, chosen: None, link: Some(link).filter(|_| !is_opened) })
+    Ok(ActionResult { message, chosen: None, link: Some(link).filter(|_| !is_opened) })
 }
 
 /// Whether the server has the run: it follows runs of registered projects only.
