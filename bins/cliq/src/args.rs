@@ -15,6 +15,7 @@ mod settings;
 mod signal;
 mod suggest;
 mod team;
+mod telemetry;
 mod terminal;
 mod trigger;
 
@@ -38,6 +39,7 @@ pub(crate) use suggest::suggest;
 pub(crate) use team::{
     GenerateArgs, GraphFormat, ImproveArgs, PublishArgs, TeamCommand, TestArgs, UpdateArgs,
 };
+pub(crate) use telemetry::TelemetryCommand;
 pub(crate) use terminal::{RunsArgs, StateName, UiArgs};
 pub(crate) use trigger::{AuditArgs, TriggerCommand};
 
@@ -138,6 +140,9 @@ pub(crate) enum Command {
     /// Read and change settings.
     #[command(subcommand)]
     Settings(Lazy<SettingsCommand>),
+    /// Traces, metrics and logs for tools that speak OpenTelemetry.
+    #[command(subcommand)]
+    Telemetry(Lazy<TelemetryCommand>),
     /// Trust a project: agents may read its skills.
     Trust(LazyArgs<TrustArgs>),
     /// Write a skill for assistants: how to make, validate, run and read teams.

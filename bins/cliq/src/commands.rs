@@ -44,6 +44,7 @@ mod skill;
 mod status;
 mod steer;
 mod team;
+mod telemetry;
 pub(crate) mod terminal;
 mod tool;
 mod trigger;
@@ -55,23 +56,15 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Command, Lazy, LazyArgs};
 use crate::failure::Failure;
-use crate::telemetry;
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let is_server = matches!(cli.command, Command::Server(Lazy(crate::args::ServerCommand::Run { .. })));
-    let can_export = is_server
-        || matches!(
-            cli.command,
-            Command::Run(_)
-                | Command::Demo(_)
-                | Command::Daemon(Lazy(crate::args::DaemonCommand::Run { .. }))
-        );
     // The log of a server is its standard error.
     let verbosity = if is_server { cli.global.verbose.max(1) } else { cli.global.verbose };
-    let options = telemetry::Options::of(variable, verbosity, can_export);
-    let _guard = telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = crate::telemetry::Options::of(variable, verbosity);
+    crate::telemetry::init(&options).map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(dir) = &cli.global.directory {
         std::env::set_current_dir(dir)
             .map_err(|error| Failure::usage(format!("cannot work in {dir}: {error}")))?;
@@ -107,6 +100,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Eval(LazyArgs(args)) => eval::run(&args),
         Command::Team(Lazy(command)) => team::run(command),
         Command::Agent(Lazy(command)) => agent::run(command),
+        Command::Telemetry(Lazy(command)) => self::telemetry::run(&command),
         Command::Trust(LazyArgs(args)) => trust::run(&args),
         Command::Skill(LazyArgs(args)) => skill::run(&args),
         Command::Signal(Lazy(command)) => signal::run(&command),

@@ -8,6 +8,11 @@ mod gateway;
 mod project;
 mod render;
 mod reviews;
+#[cfg(feature = "otlp")]
+mod run_export;
+#[cfg(not(feature = "otlp"))]
+#[path = "no_export.rs"]
+mod run_export;
 mod run_process;
 mod server_record;
 mod telemetry;

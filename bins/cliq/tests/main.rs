@@ -14,5 +14,6 @@ mod packages;
 mod reviews;
 mod sandbox;
 mod server;
+mod telemetry;
 mod terminal;
 mod triggers;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use cliq_a2a::{StreamItem, Task, TaskState};
 use cliq_http::{CallError, SseEvent, read_events};
+use cliq_protocol::TRACE_VARIABLE;
 use cliq_sdk::{Completion, Handoff, StandardContext};
 use cliq_settings::Environment;
 use serde_json::{Value, json};
@@ -81,7 +82,8 @@ pub(crate) fn run(ctx: &StandardContext, environment: &Environment) -> Result<Co
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&cancelled))?;
     }
-    let client = Client::discover(&config.url, config.token.clone())?;
+    let trace = environment.get(TRACE_VARIABLE).and_then(|context| context.parse().ok());
+    let client = Client::discover(&config.url, config.token.clone(), trace)?;
     ctx.progress(format!("calling {}", client.agent()))?;
     let mut message = message(ctx, &config)?;
     let attempt = Attempt::begin(ctx, &message)?;

@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, FollowerLock, IoContext, PipelineStatus, ProjectLock, write_status};
 use cliq_orchestrator::{JournalFollower, JournalUpdate};
 use cliq_project::{Host, RunSpec, RunStart};
-use cliq_protocol::RunId;
+use cliq_protocol::{RunId, TRACE_VARIABLE};
 use tokio::process::{Child, Command};
 
 use crate::backend::{Backend, RunHandle};
@@ -105,6 +105,8 @@ impl ChildProcess {
             .args(["-C", workspace.as_str(), "run", "--headless"])
             .args(arguments)
             .env_remove("CLIQ_ADMIN_TOKEN")
+            // The trace of a run is in its description.
+            .env_remove(TRACE_VARIABLE)
             .env("NO_COLOR", "1")
             // Inputs come from callers.
             .env(cliq_project::internals::GUARD_INPUTS, "1")

@@ -61,6 +61,8 @@ fn like(run: &Run) -> (String, BTreeMap<String, String>) {
         repos,
         // No field of the form.
         sandbox: _,
+        // Each run is part of the trace of its own request.
+        trace: _,
     } = &run.request.spec;
     let mut given: BTreeMap<String, String> =
         inputs.iter().map(|(name, value)| (format!("{INPUT}{name}"), value.clone())).collect();
@@ -305,6 +307,7 @@ fn read(form: &Form, caller: String) -> Result<NewRun, Problem> {
         inputs: inputs.collect(),
         repos: text("repos").iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect(),
         agent: text("agent"),
+        trace: None,
         max_parallel: number("max_parallel")?,
         budget: Budget {
             tokens: None,

@@ -33,6 +33,7 @@ pub fn archive_run(dir: &CliqDir, name: &str) -> Result<(), FsError> {
         "logs",
         "messages",
         "transcripts",
+        "telemetry",
         "conversations",
         "asks",
         "files",

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use cliq_protocol::{Budget, Profile};
+use cliq_protocol::{Budget, Profile, TraceContext};
 use serde::{Deserialize, Serialize};
 
 /// Description of a run.
@@ -32,6 +32,9 @@ pub struct RunSpec {
     /// Profile of the sandbox around all processes, beside those of settings and team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Profile>,
+    /// Span of the caller, whose trace the run is part of (docs/telemetry.md).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl RunSpec {
@@ -73,6 +76,7 @@ mod tests {
             budget: Budget { tokens: Some(5), usd: Some(0.1) },
             repos: vec!["https://example.com/r".to_owned()],
             sandbox: Some(Profile::Strict),
+            trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
         };
         assert_eq!(RunSpec::decode(&spec.encode()), Ok(spec.clone()));
         assert_eq!(RunSpec::decode(b"{}"), Ok(RunSpec::default()));

@@ -43,6 +43,7 @@ use crate::engine::{Effect, PhaseState, Pipeline};
 use crate::events::{JOURNAL_VERSION, Record, RunEvent};
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::RunPlan;
+use crate::trace::{RunTrace, TraceSource};
 use crate::view::RunView;
 use crate::watch::DirectoryWatch;
 use crate::watchdog::send_ended_groups;
@@ -162,7 +163,9 @@ impl Driver {
         let listeners = Listeners::new(&dir, &run_id);
         let parking = Parking::new(&plan)?;
         let inputs = plan.resolved_inputs();
+        let trace = trace_of(&plan, &run_id, &opening);
         let shared = Arc::new(Shared {
+            trace,
             plan,
             run_id,
             orchestrator: uuid::Uuid::now_v7().to_string(),
@@ -313,6 +316,10 @@ impl Driver {
                 shape: plan.shape(),
                 budgets: plan.recorded_budgets(),
                 agent_models: plan.agent_models(),
+                trace: match plan.trace {
+                    TraceSource::Within(parent) => Some(parent),
+                    TraceSource::Own { .. } | TraceSource::Off => None,
+                },
                 kept: plan.kept.as_ref().map(|kept| kept.phases.clone()).unwrap_or_default(),
             }),
             StartMode::Resume { from, .. } => {
@@ -457,4 +464,24 @@ impl Driver {
             self.notify_of(phase, "on_fail");
         }
     }
+}
+
+/// Returns the trace of a run, and whether it is recorded. A resumed run stays in the trace that it began in.
+fn trace_of(plan: &RunPlan, run_id: &RunId, opening: &StartMode) -> Option<(Mutex<RunTrace>, bool)> {
+    let (parent, below) = match plan.trace {
+        TraceSource::Off => return None,
+        TraceSource::Own { below } => (None, below),
+        TraceSource::Within(parent) => (Some(parent), 0),
+    };
+    let trace = match opening {
+        StartMode::Start => RunTrace::new(run_id.clone(), parent),
+        StartMode::Resume { journal, .. } => {
+            let first = journal.records.first().and_then(RunTrace::of);
+            let mut trace = first.unwrap_or_else(|| RunTrace::new(run_id.clone(), None));
+            journal.records.iter().for_each(|record| trace.observe(&record.event));
+            trace
+        }
+    };
+    let is_sampled = trace.is_sampled(below);
+    Some((Mutex::new(trace), is_sampled))
 }

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cliq_fs::PipelineStatus;
 use cliq_protocol::{
-    ChangedLines, CommandResult, Limited, Object, PhaseKind, PhaseName, RunId, Sandbox, Timestamp, Usage,
-    Verdict, WaitingReview, WireTime,
+    ChangedLines, CommandResult, Limited, Object, PhaseKind, PhaseName, RunId, Sandbox, Timestamp,
+    TraceContext, Usage, Verdict, WaitingReview, WireTime,
 };
 use cliq_workflow::FailureCause;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,9 @@ pub enum RunEvent {
         /// Models of its agents by agent, if they are known.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         agent_models: BTreeMap<String, BTreeSet<String>>,
+        /// Span of the caller, if the run is part of a trace that began before (docs/telemetry.md).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceContext>,
         /// Phases that are not run again, with their outcome in the last run (docs/changed.md).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<KeptPhase>,

@@ -314,6 +314,7 @@ workflow:
                 shape: String::new(),
                 budgets: Default::default(),
                 agent_models: Default::default(),
+                trace: None,
                 kept: Vec::new(),
             },
             agent_completed("a", json!({})),

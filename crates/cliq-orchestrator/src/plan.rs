@@ -17,6 +17,7 @@ use crate::confinement::Confinement;
 use crate::events::{KeptPhase, RecordedBudgets};
 use crate::launcher::Launcher;
 use crate::process::ProcessLauncher;
+use crate::trace::TraceSource;
 
 /// Timeouts and intervals of a run, with the defaults of docs/team-yml.md and docs/protocol.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,6 +175,8 @@ pub struct RunPlan {
     /// Whether the journal records the start and the end of each command, for readers that follow the run from outside. By default
     /// it records the commands of a phase once, when they are done.
     pub records_commands: bool,
+    /// Trace that the run is part of (docs/telemetry.md).
+    pub trace: TraceSource,
     /// Times.
     pub timing: Timing,
     /// Failures that the records survive.
@@ -256,6 +259,7 @@ impl RunPlan {
             max_parallel: None,
             parks: false,
             records_commands: false,
+            trace: TraceSource::Off,
             timing: Timing::default(),
             durability: Durability::default(),
             notifications: BTreeMap::new(),

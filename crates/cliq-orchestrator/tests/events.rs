@@ -42,6 +42,7 @@ fn events_are_pinned() {
             shape: "s".into(),
             budgets: budgets.clone(),
             agent_models: [("claude-api".to_owned(), ["m".to_owned()].into())].into(),
+            trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
             kept: serde_json::from_value(serde_json::json!([
                 {"phase": "p", "kind": "standard", "run_id": "r0", "status": "completed"},
                 {"phase": "q", "kind": "exec", "run_id": "r0", "status": "completed", "items": [1, 2, 3],

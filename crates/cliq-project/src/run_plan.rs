@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use cliq_agents::ModelAgent;
 use cliq_model::RunSpec;
-use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing};
-use cliq_protocol::{PhaseKind, RunId, Sandbox};
+use cliq_orchestrator::{Agents, Durability, Launcher, Recipient, RunPlan, StartError, Timing, TraceSource};
+use cliq_protocol::{PhaseKind, RunId, Sandbox, TraceContext};
 use cliq_settings::{DurabilityChoice, NotificationSettings, PriceSettings, RunSettings, Settings};
+use cliq_telemetry::{OptionsError, TelemetryOptions};
 use cliq_workflow::ValidatedWorkflow;
 
 use crate::agents::needs_default;
@@ -119,6 +120,7 @@ impl Project {
             max_parallel,
             budget,
             sandbox,
+            trace,
         } = &options.spec;
         let mut plan = self.base_plan(workflow, settings);
         if let Some(agent) = agent {
@@ -133,6 +135,7 @@ impl Project {
         }
         plan.budget = plan.budget.overridden_by(*budget);
         plan.notifications = notifications(settings);
+        plan.trace = self.trace_source(settings, *trace);
         if !options.is_elsewhere {
             self.check_team_phases(&plan, settings)?;
         }
@@ -145,6 +148,19 @@ impl Project {
             self.confine(&mut plan, settings, access)?;
         }
         Ok(plan)
+    }
+
+    /// Returns the trace that a run is part of. Without options that can be read nothing is exported, and the caller's trace goes on.
+    pub(crate) fn trace_source(&self, settings: &Settings, caller: Option<TraceContext>) -> TraceSource {
+        self.telemetry(settings).unwrap_or_default().trace_source(caller)
+    }
+
+    /// Returns the telemetry of runs in this environment (docs/telemetry.md).
+    ///
+    /// # Errors
+    /// A variable or setting is not understood.
+    pub fn telemetry(&self, settings: &Settings) -> Result<TelemetryOptions, OptionsError> {
+        TelemetryOptions::read(|name| self.host().environment.get(name).map(str::to_owned), settings)
     }
 
     /// A plan by team and settings alone, unchecked.

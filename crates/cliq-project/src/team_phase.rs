@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use cliq_fs::{CliqDir, ProjectLock, SteeringInbox, read_handoff, read_limited, write_atomic};
 use cliq_orchestrator::{Journal, Parent, PipelineStatus, Record, RunEvent, RunPlan, RunView};
-use cliq_protocol::{Budget, RunId, WaitingReview};
+use cliq_protocol::{Budget, RunId, TRACE_VARIABLE, WaitingReview};
 use cliq_sdk::{
     Agent, Completion, Handoff, Object, PhaseName, Reporter, SteeringMessage, SteeringStop, TeamContext,
     Usage,
@@ -45,6 +45,8 @@ fn run_team(
     plan.inputs = ctx.team().map(|team| team.inputs.clone()).unwrap_or_default();
     let path = host.environment.get("CLIQ_RUN_PATH").unwrap_or_default();
     plan.parent = Some(Parent::new(ctx.phase().name.clone(), path));
+    let caller = host.environment.get(TRACE_VARIABLE).and_then(|context| context.parse().ok());
+    plan.trace = inner.trace_source(&settings, caller);
     if let Some(agent) = agent {
         inner.set_default_agent(&mut plan, agent);
     }
@@ -271,6 +273,9 @@ fn since(total: Usage, earlier: &Usage) -> Usage {
         tokens_cached: total
             .tokens_cached
             .map(|cached| cached.saturating_sub(earlier.tokens_cached.unwrap_or(0))),
+        tokens_reasoning: total
+            .tokens_reasoning
+            .map(|reasoning| reasoning.saturating_sub(earlier.tokens_reasoning.unwrap_or(0))),
         cost_usd: total.cost_usd.map(|cost| (cost - earlier.cost_usd.unwrap_or(0.0)).max(0.0)),
         ..total
     }

@@ -42,6 +42,7 @@ mod stream;
 mod subject;
 mod time;
 mod tools;
+mod trace;
 mod transcript;
 mod usage;
 mod verdict;
@@ -83,6 +84,7 @@ pub use stream::{Line, LineFault, MAX_LINE_BYTES, StreamDecoder};
 pub use subject::{AskAnswer, AskDispatch, AskFile, AskRecord, AskState, PEOPLE_VARIABLE, ReviewSubject};
 pub use time::{Timestamp, TimestampError, WireTime};
 pub use tools::{AgentTools, MCP_SEPARATOR, TOOL_NAMES};
+pub use trace::{SpanId, TRACE_VARIABLE, TraceContext, TraceContextError, TraceId, tool_span};
 pub use transcript::{
     FailedCall, FailedCallKind, Origin, ReplyUsage, Role, ToolCall, ToolResult, TranscriptBody,
     TranscriptEntry, TranscriptStart,

@@ -21,6 +21,8 @@ pub struct Usage {
     pub tokens_out: u64,
     /// The part of the input that was read from a cache. `None` if the provider does not say.
     pub tokens_cached: Option<u64>,
+    /// The part of the output that is reasoning. `None` if the provider does not say.
+    pub tokens_reasoning: Option<u64>,
     /// The cost in US dollars. `None` if it is unknown.
     pub cost_usd: Option<f64>,
     /// Whether a part of the counts is an estimate, since the provider reported none.
@@ -42,6 +44,7 @@ impl Usage {
             tokens_in: fields.optional_count("tokens_in")?.unwrap_or(0),
             tokens_out: fields.optional_count("tokens_out")?.unwrap_or(0),
             tokens_cached: fields.optional_count("tokens_cached")?,
+            tokens_reasoning: fields.optional_count("tokens_reasoning")?,
             cost_usd: fields.optional_amount("cost_usd")?,
             estimated: fields.optional_bool("estimated")?.unwrap_or(false),
             extra: fields.rest(),
@@ -73,6 +76,7 @@ impl Usage {
         put("tokens_in", Some(self.tokens_in.into()));
         put("tokens_out", Some(self.tokens_out.into()));
         put("tokens_cached", self.tokens_cached.map(Value::from));
+        put("tokens_reasoning", self.tokens_reasoning.map(Value::from));
         put("cost_usd", self.cost_usd.map(Value::from));
         put("estimated", self.estimated.then_some(Value::Bool(true)));
         Value::Object(map)
@@ -96,12 +100,18 @@ impl Usage {
         self.model = agreed(&self.model, &other.model);
         self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
         self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
-        self.tokens_cached = match (self.tokens_cached, other.tokens_cached) {
-            (None, None) => None,
-            (own, other) => Some(own.unwrap_or(0).saturating_add(other.unwrap_or(0))),
-        };
+        self.tokens_cached = sum(self.tokens_cached, other.tokens_cached);
+        self.tokens_reasoning = sum(self.tokens_reasoning, other.tokens_reasoning);
         self.cost_usd = self.cost_usd.zip(other.cost_usd).map(|(own, other)| own + other);
         self.estimated |= other.estimated;
+    }
+}
+
+/// Sum of what is known, or `None` if nothing is.
+fn sum(own: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (own, other) {
+        (None, None) => None,
+        (own, other) => Some(own.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     }
 }
 
@@ -171,7 +181,7 @@ mod tests {
 
     #[test]
     fn usage_survives_a_rewrite() {
-        let value = json!({"provider": "p", "model": "m", "tokens_in": 3, "tokens_out": 4, "tokens_cached": 1,
+        let value = json!({"provider": "p", "model": "m", "tokens_in": 3, "tokens_out": 4, "tokens_cached": 1, "tokens_reasoning": 2,
                            "cost_usd": 0.25, "estimated": true, "new": [1]});
         assert_eq!(Usage::read(value.clone(), "").unwrap().to_value(), value);
         assert_eq!(Usage::of_result(&json!({"usage": value})).unwrap().unwrap().tokens(), 7);

@@ -89,6 +89,7 @@ fn usage() -> impl Strategy<Value = Usage> {
             tokens_in: tokens_in.into(),
             tokens_out: tokens_out.into(),
             tokens_cached: cached.map(Into::into),
+            tokens_reasoning: cached.map(|tokens| u64::from(tokens) / 2),
             cost_usd,
             estimated: tokens_in % 2 == 1,
             extra,

@@ -23,6 +23,7 @@ mod metrics;
 mod options;
 mod review_pages;
 mod server;
+mod trace;
 mod wire_event;
 
 pub use a2a::{A2aOptions, TaskEventsFile, agent_card};

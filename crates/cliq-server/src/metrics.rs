@@ -1,10 +1,10 @@
-//! Figures for Prometheus, in its text format.
+//! Figures for Prometheus, in its text format. Their definitions are those of telemetry (docs/telemetry.md).
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cliq_model::RunCounts;
 use cliq_supervisor::Counters;
+use cliq_telemetry::metrics::{self as of, Label, Metric, Registry};
 
 /// Counts of what the server did.
 #[derive(Debug, Default)]
@@ -50,52 +50,35 @@ impl Metrics {
         subscribers: usize,
         up_seconds: u64,
     ) -> String {
-        let mut out = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
-            let _ = writeln!(out, "# HELP cliq_{name} {help}\n# TYPE cliq_{name} {kind}");
-            for (labels, value) in rows {
-                let _ = writeln!(out, "cliq_{name}{labels} {value}");
-            }
-        };
-        let one = |value: u64| vec![(String::new(), value)];
+        let registry = Registry::default();
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let by_state: Vec<_> =
-            runs.iter().map(|(state, n)| (format!("{{state=\"{}\"}}", state.as_str()), *n)).collect();
-        family("runs", "gauge", "Runs in the store, by state.", &by_state);
-        family(
-            "runs_started_total",
-            "counter",
-            "Orchestrators that this server started.",
-            &one(supervisor.runs_started()),
-        );
-        family(
-            "run_events_total",
-            "counter",
-            "Events that this server stored.",
-            &one(supervisor.events_stored()),
-        );
-        let pushes: Vec<_> = ["delivered", "failed"]
-            .iter()
-            .zip(&self.pushes)
-            .map(|(result, n)| (format!("{{result=\"{result}\"}}"), load(n)))
-            .collect();
-        family("push_attempts_total", "counter", "Push notifications of A2A, by result.", &pushes);
-        family("event_subscribers", "gauge", "Open streams of events.", &one(subscribers as u64));
-        let classes = (1..).zip(&self.responses);
-        let responses: Vec<_> =
-            classes.map(|(class, n)| (format!("{{class=\"{class}xx\"}}"), load(n))).collect();
-        family("http_responses_total", "counter", "Responses, by class of status.", &responses);
-        let micros = load(&self.request_micros);
-        family(
-            "http_request_microseconds_total",
-            "counter",
-            "Time of requests until their headers.",
-            &one(micros),
-        );
-        family("connections", "gauge", "Open connections.", &one(load(&self.connections)));
-        let refused = load(&self.refused_connections);
-        family("connections_refused_total", "counter", "Connections above the limit.", &one(refused));
-        family("up_seconds", "gauge", "Seconds since the server started.", &one(up_seconds));
-        out
+        let label = |name: &'static str, value: &str| -> Vec<Label> { vec![(name, value.to_owned())] };
+        for (state, n) in runs {
+            set(&registry, &of::RUNS, &label("cliq.state", state.as_str()), *n);
+        }
+        for (result, n) in ["delivered", "failed"].iter().zip(&self.pushes) {
+            set(&registry, &of::PUSH_ATTEMPTS, &label("cliq.result", result), load(n));
+        }
+        for (class, n) in (1..).zip(&self.responses) {
+            set(&registry, &of::HTTP_RESPONSES, &label("cliq.class", &format!("{class}xx")), load(n));
+        }
+        let plain = [
+            (&of::RUNS_STARTED, supervisor.runs_started()),
+            (&of::RUN_EVENTS, supervisor.events_stored()),
+            (&of::EVENT_SUBSCRIBERS, subscribers as u64),
+            (&of::HTTP_REQUEST_MICROSECONDS, load(&self.request_micros)),
+            (&of::CONNECTIONS, load(&self.connections)),
+            (&of::CONNECTIONS_REFUSED, load(&self.refused_connections)),
+            (&of::UP_SECONDS, up_seconds),
+        ];
+        for (metric, value) in plain {
+            set(&registry, metric, &[], value);
+        }
+        registry.to_prometheus()
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn set(registry: &Registry, metric: &'static Metric, labels: &[Label], value: u64) {
+    registry.set(metric, labels, value as f64);
 }

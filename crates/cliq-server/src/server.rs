@@ -291,6 +291,7 @@ fn router(app: &Arc<App>) -> Router {
         .merge(mcp::routes(app))
         .fallback(not_found)
         // Not streams of events, and nothing small. Pages with secrets are shown once, and to who asked for them.
+        .layer(axum::middleware::from_fn(crate::trace::keep))
         .layer(CompressionLayer::new())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))

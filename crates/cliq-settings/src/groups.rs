@@ -19,6 +19,7 @@ mod reviews;
 mod runs;
 mod sandbox;
 mod server;
+mod telemetry;
 mod transfers;
 mod triggers;
 mod trust;
@@ -41,6 +42,7 @@ pub use reviews::ReviewSettings;
 pub use runs::{DurabilityChoice, LauncherChoice, RunSettings};
 pub use sandbox::{EnforcementSettings, MechanismChoice, MissingSandbox};
 pub use server::{DatabaseSettings, OidcSettings, RecoveryChoice, ReplicaSettings, ServerSettings};
+pub use telemetry::TelemetrySettings;
 pub use transfers::{PullSettings, PushSettings};
 pub use triggers::TriggerSettings;
 pub use trust::TrustSettings;
@@ -194,6 +196,7 @@ const GROUPS: &[&[Key]] = &[
     ReplicaSettings::KEYS,
     sandbox::PROFILE,
     EnforcementSettings::KEYS,
+    TelemetrySettings::KEYS,
     TrustSettings::KEYS,
     PackageSettings::KEYS,
     ScopeTrustSettings::KEYS,
@@ -265,6 +268,10 @@ mod tests {
                 "mcp.*.trusted",
                 "sandbox.mechanism",
                 "sandbox.missing",
+                "telemetry.endpoint",
+                "telemetry.headers.*",
+                "telemetry.signals",
+                "telemetry.content",
                 "trusted_projects",
                 "registries.*",
                 "packages.signing_key",

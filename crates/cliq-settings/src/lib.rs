@@ -23,7 +23,8 @@ pub use groups::{
     MechanismChoice, MissingSandbox, ModelProvider, NotificationSettings, OidcSettings, PRICES_DATE,
     PackageSettings, PlanSettings, PriceSettings, PriceSource, PullSettings, PushSettings, RecoveryChoice,
     ReplicaSettings, ReviewSettings, RoleSettings, RunSettings, ScopeTrustSettings, ServerSettings,
-    SlackChannelSettings, TaskLoopChoice, TriggerSettings, TrustSettings, WebhookChannelSettings,
+    SlackChannelSettings, TaskLoopChoice, TelemetrySettings, TriggerSettings, TrustSettings,
+    WebhookChannelSettings,
 };
 pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};

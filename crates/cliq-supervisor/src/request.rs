@@ -367,6 +367,8 @@ fn value_errors(spec: &RunSpec, repo_hosts: &[String]) -> Vec<ValueError> {
         repos,
         // Every profile is allowed.
         sandbox: _,
+        // Any trace may be continued.
+        trace: _,
     } = spec;
     let mut errors = repository_errors(repos, repo_hosts);
     if max_parallel.is_some_and(|n| !(1..=MAX_PARALLEL).contains(&n)) {

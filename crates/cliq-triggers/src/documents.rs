@@ -249,6 +249,8 @@ impl From<PlannedRun> for PlanDocument {
             repos,
             // The sandbox is the choice of the trigger's source too.
             sandbox: _,
+            // Not part of what a person reads.
+            trace: _,
         } = spec;
         let (group, policy) = group.unzip();
         let policy = policy.map(|policy| policy.as_str().to_owned());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cliq_model::RunSpec;
+use cliq_protocol::TraceContext;
 use serde_json::{Map, Value};
 
 use crate::model::{Policy, RunTemplate, Source, Trigger};
@@ -98,8 +99,14 @@ fn run_of(trigger: &Trigger, values: &Map<String, Value>) -> Result<PlannedRun, 
         budget: *budget,
         repos: repos.collect::<Result<_, _>>()?,
         sandbox: *sandbox,
+        trace: trace_of(values),
     };
     Ok(PlannedRun { spec, project: project.clone(), group })
+}
+
+/// Span of the sender of a webhook, by its header. Another header of this name is that of no trace.
+fn trace_of(values: &Map<String, Value>) -> Option<TraceContext> {
+    values.get("headers")?.get("traceparent")?.as_str()?.parse().ok()
 }
 
 /// Explains the marked parts of a requirement to agents.

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::{Args, ValueEnum};
 use cliq_project::{LauncherKind, Profile, RunSpec};
-use cliq_protocol::{Budget, RunId};
+use cliq_protocol::{Budget, RunId, TRACE_VARIABLE};
 
 use crate::failure::Failure;
 
@@ -135,6 +135,8 @@ impl RunArgs {
             max_parallel: self.max_parallel,
             budget: Budget { tokens: self.budget_tokens, usd: self.budget_usd },
             sandbox: self.sandbox,
+            // A value that is none begins no trace and ends no run.
+            trace: std::env::var(TRACE_VARIABLE).ok().and_then(|context| context.parse().ok()),
         })
     }
 }

@@ -26,9 +26,9 @@ fn main() -> ExitCode {
 
 fn run() -> ExitCode {
     let environment = Environment::of_process();
-    let options = telemetry::Options::of(|name| environment.get(name).map(str::to_owned), 0, false);
+    let options = telemetry::Options::of(|name| environment.get(name).map(str::to_owned), 0);
     // A filter that is none is an error of the program that starts agents, which has reported it.
-    let _guard = telemetry::init(&options).unwrap_or_default();
+    let _ = telemetry::init(&options);
     cliq_agents::agent(environment).run()
 }
 

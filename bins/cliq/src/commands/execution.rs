@@ -49,12 +49,20 @@ pub(super) fn execute_until(
     mut show: impl FnMut(&Record, &RunView) -> std::io::Result<()>,
 ) -> Result<RunView, Failure> {
     let mut reader_is_gone = false;
-    block_on(async {
+    let mut export = crate::run_export::RunExport::of(host, &plan);
+    let view = block_on(async {
         let on_event = |record: &Record, view: &RunView| {
+            if let Some(export) = &mut export {
+                export.run_begun();
+            }
             reader_is_gone = reader_is_gone || show(record, view).is_err();
         };
-        Ok(cliq_project::execute(plan, start, host, cancel, on_event).await?)
-    })
+        Ok::<_, Failure>(cliq_project::execute(plan, start, host, cancel, on_event).await?)
+    })?;
+    if let Some(export) = export {
+        export.finish();
+    }
+    Ok(view)
 }
 
 /// Exit code of a run by its end (docs/exit-codes.md).

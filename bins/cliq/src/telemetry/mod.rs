@@ -1,11 +1,8 @@
-//! Diagnostics of the two programs (docs/diagnostics.md): log lines and traces, for developers and operators.
+//! Diagnostics of the two programs (docs/diagnostics.md): log lines for developers and operators; and the export of runs (docs/telemetry.md).
 //!
 //! The libraries of cliq describe what they do with `tracing`. Without a subscriber that costs next to nothing. [`init`]
-//! sets one up where the caller asks for it: log lines on standard error, and traces over OTLP (feature `otlp`). What a user
+//! sets one up where the caller asks for it: log lines on standard error. What a user
 //! is told is not part of this: that is a `RunEvent`.
-
-#[cfg(feature = "otlp")]
-mod otlp;
 
 use std::io::IsTerminal;
 
@@ -35,23 +32,16 @@ pub(crate) struct Options {
     pub(crate) verbosity: u8,
     /// Whether log lines are JSON (variable `CLIQ_LOG_FORMAT=json`).
     pub(crate) json: bool,
-    /// Whether traces are exported over OTLP.
-    pub(crate) export: bool,
 }
 
 impl Options {
-    /// The options of an environment, whose variables `get` gives. `can_export` says whether the command is one that
-    /// exports traces, where `OTEL_EXPORTER_OTLP_ENDPOINT` says where to.
+    /// The options of an environment, whose variables `get` gives.
     #[must_use]
-    pub(crate) fn of(get: impl Fn(&str) -> Option<String>, verbosity: u8, can_export: bool) -> Self {
-        let is_set = |name: &str| get(name).is_some_and(|value| !value.is_empty());
-        let endpoint = is_set("OTEL_EXPORTER_OTLP_ENDPOINT") || is_set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let disabled = get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    pub(crate) fn of(get: impl Fn(&str) -> Option<String>, verbosity: u8) -> Self {
         Self {
             filter: get("CLIQ_LOG").filter(|filter| !filter.is_empty()),
             verbosity,
             json: get("CLIQ_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json")),
-            export: can_export && endpoint && !disabled,
         }
     }
 
@@ -91,87 +81,48 @@ pub(crate) enum TelemetryError {
         /// Problem of the request.
         message: String,
     },
-    /// The exporter cannot be made.
-    #[error("traces cannot be exported to OTEL_EXPORTER_OTLP_ENDPOINT: {0}")]
-    Export(String),
-}
-
-/// Diagnostics that are set up. Dropping it exports what is left, for a few seconds at most.
-#[derive(Debug, Default)]
-#[must_use = "dropping it ends the export"]
-pub(crate) struct Guard {
-    #[cfg(feature = "otlp")]
-    _exporter: Option<otlp::Exporter>,
 }
 
 /// Sets diagnostics up for this process. Does nothing where nothing is wanted, or where a subscriber is there already.
 ///
 /// # Errors
-/// The filter is none, or the exporter cannot be made.
-pub(crate) fn init(options: &Options) -> Result<Guard, TelemetryError> {
-    if options.is_silent() && !options.export {
-        return Ok(Guard::default());
+/// The filter is none.
+pub(crate) fn init(options: &Options) -> Result<(), TelemetryError> {
+    if options.is_silent() {
+        return Ok(());
     }
-    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
-    if !options.is_silent() {
-        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-        let filter = options.log_filter()?;
-        layers.push(if options.json {
-            lines.json().flatten_event(true).with_filter(filter).boxed()
-        } else {
-            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            lines.compact().with_ansi(colour).with_filter(filter).boxed()
-        });
-    }
-    #[cfg(feature = "otlp")]
-    let exporter = if options.export {
-        let (exporter, layer) = otlp::Exporter::new().map_err(TelemetryError::Export)?;
-        layers.push(
-            layer
-                .with_filter(EnvFilter::new(
-                    CRATES.iter().map(|name| format!("{name}=info")).collect::<Vec<_>>().join(","),
-                ))
-                .boxed(),
-        );
-        Some(exporter)
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let filter = options.log_filter()?;
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = if options.json {
+        lines.json().flatten_event(true).with_filter(filter).boxed()
     } else {
-        None
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        lines.compact().with_ansi(colour).with_filter(filter).boxed()
     };
-    #[cfg(not(feature = "otlp"))]
-    if options.export {
-        return Err(TelemetryError::Export("this cliq was built without OTLP".to_owned()));
-    }
     // A program that embeds cliq may have a subscriber of its own.
-    let _ = tracing_subscriber::registry().with(layers).try_init();
-    Ok(Guard {
-        #[cfg(feature = "otlp")]
-        _exporter: exporter,
-    })
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn options(variables: &[(&str, &str)], can_export: bool) -> Options {
+    fn options(variables: &[(&str, &str)]) -> Options {
         let get =
             |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-        Options::of(get, 0, can_export)
+        Options::of(get, 0)
     }
 
     #[test]
     fn nothing_is_wanted_unless_asked_for() {
-        let none = options(&[("CLIQ_LOG", "")], true);
-        assert!(none.is_silent() && !none.export && !none.json);
-        assert!(options(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")], true).export);
-        assert!(!options(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")], false).export);
-        let off = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"), ("OTEL_SDK_DISABLED", "true")];
-        assert!(!options(&off, true).export);
+        let none = options(&[("CLIQ_LOG", "")]);
+        assert!(none.is_silent() && !none.json);
     }
 
     #[test]
     fn a_level_is_about_cliq_alone() {
-        let filter = |text: &str| options(&[("CLIQ_LOG", text)], false).log_filter().map(|f| f.to_string());
+        let filter = |text: &str| options(&[("CLIQ_LOG", text)]).log_filter().map(|f| f.to_string());
         assert!(filter("debug").unwrap().contains("cliq_orchestrator=debug"));
         assert_eq!(filter("cliq_agents=trace").unwrap(), "cliq_agents=trace");
         let error = filter("cliq=loud").unwrap_err().to_string();

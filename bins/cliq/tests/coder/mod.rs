@@ -15,4 +15,4 @@ mod skills;
 mod table;
 mod tools;
 mod traces;
-mod world;
+pub(crate) mod world;

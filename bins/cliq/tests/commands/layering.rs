@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-acp", &["cliq-protocol", "cliq-fs"]),
     ("cliq-a2a", &["cliq-protocol"]),
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
+    ("cliq-telemetry", &["cliq-fs", "cliq-orchestrator", "cliq-protocol", "cliq-settings", "cliq-workflow"]),
     ("cliq-terminal", &["cliq-protocol", "cliq-review"]),
     ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
@@ -85,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-http",
             "cliq-packages",
             "cliq-sandbox",
+            "cliq-telemetry",
         ],
     ),
     (
@@ -114,6 +116,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cliq-scripted-model",
             "cliq-packages",
             "cliq-git",
+            "cliq-telemetry",
             "cliq-terminal",
             "cliq-web",
         ],
@@ -212,6 +215,7 @@ const SERVER: &[&str] = &[
     "cliq-triggers",
     "cliq-web",
     "cliq-dashboard",
+    "cliq-telemetry",
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use cliq_a2a::{AgentCard, StreamItem, Task, Version, wire};
 use cliq_http::ureq::Body;
 use cliq_http::ureq::http::Response;
 use cliq_http::{CallError, Client as Http, Limits, Request, retry};
-use cliq_protocol::lenient_json;
+use cliq_protocol::{TraceContext, lenient_json};
 use serde_json::{Value, json};
 
 /// Deadline for the head of a response. A stream may be silent between updates for any time; the remote agent proves that it is
@@ -32,6 +32,8 @@ pub(super) struct Client {
     version: Version,
     streams: bool,
     token: Option<String>,
+    /// Span that the calls belong to (docs/telemetry.md).
+    trace: Option<TraceContext>,
 }
 
 /// Calls of one agent, from any thread.
@@ -41,12 +43,17 @@ pub(super) struct Session {
     version: Version,
     streams: bool,
     token: Option<String>,
+    trace: Option<TraceContext>,
     http: Http,
 }
 
 impl Client {
     /// Reads the card of the agent at an address: that of the card, or of the server.
-    pub(super) fn discover(address: &str, token: Option<String>) -> Result<Self, CallError> {
+    pub(super) fn discover(
+        address: &str,
+        token: Option<String>,
+        trace: Option<TraceContext>,
+    ) -> Result<Self, CallError> {
         let base = address.trim_end_matches('/');
         let card_url = if std::path::Path::new(base).extension().is_some_and(|end| end == "json") {
             base.to_owned()
@@ -59,6 +66,7 @@ impl Client {
             version: Version::V1_0,
             streams: false,
             token,
+            trace,
             http: Http::new(limits()),
         };
         let card = retry("a2a", TRIES, || session.get_json(), |_| {})?;
@@ -67,7 +75,7 @@ impl Client {
             CallError::permanent(format!("{name} has no JSON-RPC interface of A2A 1.0 or 0.3"))
         })?;
         let streams = card["capabilities"]["streaming"] == true;
-        Ok(Self { name, url, version, streams, token: session.token })
+        Ok(Self { name, url, version, streams, token: session.token, trace })
     }
 
     /// The name of the agent, for people.
@@ -82,6 +90,7 @@ impl Client {
             version: self.version,
             streams: self.streams,
             token: self.token.clone(),
+            trace: self.trace,
             http: Http::new(limits()),
         }
     }
@@ -155,6 +164,10 @@ impl Session {
             .json(&body);
         if let Some(token) = &self.token {
             request = request.secret_header("authorization", format!("Bearer {token}"));
+        }
+        // The work of the other agent is part of the trace.
+        if let Some(context) = self.trace {
+            request = request.header("traceparent", context.to_string());
         }
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -251,6 +264,7 @@ impl Session {
             version: self.version,
             streams: false,
             token: self.token.clone(),
+            trace: self.trace,
             http: Http::new(Limits { connect: CANCEL, whole: CANCEL, ..limits() }),
         };
         if let Err(error) = quick.call(self.method("CancelTask", "tasks/cancel"), &json!({"id": id})) {

@@ -259,6 +259,7 @@ impl AgentRun {
         };
         let mut env = self.shared.environment(self.phase.as_str());
         env.insert("CLIQ_SIGNAL_FILE".to_owned(), signal_file.to_string());
+        self.shared.put_trace(&mut env, |trace| trace.next_agent_span(&self.phase));
         if let Some(people) = self.shared.plan.people().filter(|_| command.uses_model) {
             env.insert(PEOPLE_VARIABLE.to_owned(), people);
         }

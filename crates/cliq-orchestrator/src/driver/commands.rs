@@ -248,8 +248,7 @@ impl Runner<'_> {
         let mut result = CommandResult::new(command.name.clone(), true);
         result.run = Some(command.run.clone());
         if dir != self.workspace {
-            let repo = dir.strip_prefix(&self.workspace).unwrap_or(dir);
-            result.extra.insert("repo".to_owned(), repo.as_str().into());
+            result.extra.insert("repo".to_owned(), self.repository(dir).into());
         }
         let phase = self.phase.name.as_str();
         if let Some(pass) = self.shared.plan.command_script.result(phase, &command.name, self.iteration) {
@@ -346,6 +345,8 @@ impl Runner<'_> {
         };
         let mut env: BTreeMap<String, String> = self.shared.environment(self.phase.name.as_str());
         env.extend(script.env.clone());
+        self.shared
+            .put_trace(&mut env, |trace| trace.command_span(&self.phase.name, name, self.repository(dir)));
         let job = Job {
             title: self.phase.name.to_string(),
             program: SHELL.to_owned(),
@@ -398,6 +399,11 @@ impl Runner<'_> {
         let tail = process.has_output().then_some(tail);
         self.left.push(process);
         Ok(ShellEnd::Exited(exit, tail))
+    }
+
+    /// Directory of a command relative to the workspace: empty for one that does not run in each repository.
+    fn repository<'d>(&self, dir: &'d Utf8Path) -> &'d str {
+        dir.strip_prefix(&self.workspace).unwrap_or(dir).as_str()
     }
 
     fn log_file(&self, n: usize, command: &Command, dir: &Utf8Path) -> Utf8PathBuf {

@@ -19,7 +19,8 @@ impl Driver {
         let standing = |view: &RunView| Some(view.find(record.event.phase()?)?.status);
         let before = standing(&self.view);
         self.view.apply(&record);
-        self.spans.observe(&record, &self.view, &self.shared.plan);
+        self.shared.trace(&record.event);
+        self.spans.observe(&record, &self.view, &self.shared.plan, self.shared.trace_id());
         if let (Some(phase), Some(now)) = (record.event.phase(), standing(&self.view))
             && before != Some(now)
         {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, read_handoff};
-use cliq_protocol::{ChangedLines, PhaseName, RunId, Timestamp, Usage};
+use cliq_protocol::{ChangedLines, PhaseName, RunId, SpanId, TRACE_VARIABLE, Timestamp, TraceId, Usage};
 use cliq_workflow::{Phase, PhaseId, ResolveError, ValidatedWorkflow, Values};
 use rustix::process::Pid;
 use serde_json::Value;
@@ -21,6 +21,7 @@ use crate::events::RunEvent;
 use crate::launcher::{Job, LaunchError, Running};
 use crate::orphans::{Mark, ORCHESTRATOR, RUN_PATH, end_marked, marked};
 use crate::plan::RunPlan;
+use crate::trace::RunTrace;
 use crate::watchdog::{SharedWatchdog, Watchdog, WatchdogOrder, WatchdogState, WatchedProcess};
 
 /// A message from a task to the dispatcher.
@@ -53,6 +54,8 @@ pub(super) struct Shared {
     pub(super) lacks_checkpoints: AtomicBool,
     /// Changes to the workspace that were reported last; `None` in a resumed run, until it reports some.
     pub(super) changed: Mutex<Option<ChangedLines>>,
+    /// Trace of the run, and whether it is recorded; `None` without one.
+    pub(super) trace: Option<(Mutex<RunTrace>, bool)>,
     /// Items of phases whose list is known.
     pub(super) items: Mutex<HashMap<PhaseId, Arc<Vec<Value>>>>,
 }
@@ -131,7 +134,33 @@ impl Shared {
         if self.plan.max_file_bytes != DEFAULT_FILE_LIMIT {
             env.insert(FILE_LIMIT_VARIABLE.to_owned(), self.plan.max_file_bytes.to_string());
         }
+        self.put_trace(&mut env, RunTrace::run_span);
         env
+    }
+
+    /// Adds the context of a span to the environment of a process, if the run is part of a trace.
+    pub(super) fn put_trace(
+        &self,
+        env: &mut BTreeMap<String, String>,
+        span: impl FnOnce(&RunTrace) -> SpanId,
+    ) {
+        let Some((trace, is_sampled)) = &self.trace else { return };
+        let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = trace.context(span(&trace), *is_sampled);
+        env.insert(TRACE_VARIABLE.to_owned(), context.to_string());
+    }
+
+    /// Trace of the run.
+    pub(super) fn trace_id(&self) -> Option<TraceId> {
+        let (trace, _) = self.trace.as_ref()?;
+        Some(trace.lock().unwrap_or_else(PoisonError::into_inner).id())
+    }
+
+    /// Counts what an event means for the trace.
+    pub(super) fn trace(&self, event: &RunEvent) {
+        if let Some((trace, _)) = &self.trace {
+            trace.lock().unwrap_or_else(PoisonError::into_inner).observe(event);
+        }
     }
 
     /// Takes a checkpoint of the workspace before or after an activation that may write to it. A failure is reported once in a run.

@@ -1,10 +1,9 @@
-//! Spans of a run for diagnostics: a run, its phases, activations of agents and commands (docs/diagnostics.md). Made from the
-//! events of the run alone, and only if a subscriber is interested.
+//! Log lines of a run with its spans: a run, its phases, activations of agents and commands (docs/diagnostics.md). Made from the
+//! events of the run alone, and only if a subscriber is interested. Exported traces are made elsewhere (docs/telemetry.md).
 
 use std::collections::HashMap;
 
-use cliq_fs::{read_transcript, transcripts_of};
-use cliq_protocol::{Outcome, PhaseName, Role, RunId, TranscriptBody, TranscriptEntry};
+use cliq_protocol::{Outcome, PhaseName, RunId, TraceId};
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, field};
 
@@ -24,7 +23,13 @@ pub(super) struct Spans {
 impl Spans {
     /// Opens and closes spans as an event says. `view` has taken the event already.
     #[deny(clippy::wildcard_enum_match_arm)]
-    pub(super) fn observe(&mut self, record: &Record, view: &RunView, plan: &RunPlan) {
+    pub(super) fn observe(
+        &mut self,
+        record: &Record,
+        view: &RunView,
+        plan: &RunPlan,
+        trace: Option<TraceId>,
+    ) {
         // One comparison if there is no subscriber.
         if LevelFilter::current() == LevelFilter::OFF {
             return;
@@ -32,20 +37,18 @@ impl Spans {
         let run = || self.run.clone().unwrap_or_else(Span::none);
         match &record.event {
             RunEvent::RunStarted { .. } | RunEvent::RunResumed { .. } => {
-                let name = format!("run {}", view.team);
                 let resumed = matches!(record.event, RunEvent::RunResumed { .. });
                 self.run = Some(tracing::info_span!(
                     "run",
-                    otel.name = name,
                     run_id = view.run_id.as_ref().map(RunId::as_str).unwrap_or_default(),
                     team = view.team.as_str(),
+                    trace_id = trace.map(|trace| trace.to_string()),
                     resumed,
                     outcome = field::Empty,
                     reason = field::Empty,
                     tokens_in = field::Empty,
                     tokens_out = field::Empty,
                     cost_usd = field::Empty,
-                    otel.status_code = field::Empty,
                 ));
             }
             RunEvent::PhaseStarted { phase, kind, iteration, routed_by } => {
@@ -53,25 +56,22 @@ impl Spans {
                 let agent = spec.and_then(|spec| plan.agent_of(spec)).unwrap_or_default();
                 let model = spec.and_then(|spec| spec.model.as_deref()).unwrap_or_default();
                 let span = tracing::info_span!(
-                    parent: &run(), "phase", otel.name = format!("phase {phase}"), phase = phase.as_str(),
-                    team = view.team.as_str(), kind = kind.as_str(), agent, model, iteration,
+                    parent: &run(), "phase", phase = phase.as_str(),
+                    team = view.team.as_str(), trace_id = trace.map(|trace| trace.to_string()), kind = kind.as_str(), agent, model, iteration,
                     routed_by = routed_by.as_ref().map(PhaseName::as_str), outcome = field::Empty,
                     reason = field::Empty, tokens_in = field::Empty, tokens_out = field::Empty,
-                    cost_usd = field::Empty, otel.status_code = field::Empty,
+                    cost_usd = field::Empty,
                 );
                 self.phases.insert(phase.clone(), span);
             }
             RunEvent::AgentStarted { phase, iteration, agent, pid } => {
                 let span = tracing::info_span!(
-                    parent: self.phases.get(phase).unwrap_or(&Span::none()), "activation",
-                    otel.name = format!("agent {agent}"), phase = phase.as_str(), agent, iteration, pid,
+                    parent: self.phases.get(phase).unwrap_or(&Span::none()), "activation", phase = phase.as_str(), agent, iteration, pid,
                 );
                 self.activations.insert(phase.clone(), span);
             }
             RunEvent::AgentCompleted { phase, .. } | RunEvent::WorkFailed { phase, .. } => {
-                if let Some(span) = self.activations.remove(phase) {
-                    record_transcript(&span, plan, phase);
-                }
+                self.activations.remove(phase);
             }
             RunEvent::UsageReported { phase, usage, .. } => {
                 let Some(span) = self.phases.get(phase) else { return };
@@ -85,8 +85,7 @@ impl Spans {
             }
             RunEvent::CommandStarted { phase, command } => {
                 let span = tracing::info_span!(
-                    parent: self.phases.get(phase).unwrap_or(&Span::none()), "command",
-                    otel.name = format!("command {command}"), phase = phase.as_str(), command,
+                    parent: self.phases.get(phase).unwrap_or(&Span::none()), "command", phase = phase.as_str(), command,
                     passed = field::Empty, exit_code = field::Empty,
                 );
                 self.commands.insert((phase.clone(), command.clone()), span);
@@ -116,7 +115,7 @@ impl Spans {
                 self.phases.clear();
                 span.record("outcome", status.as_str());
                 if let Some(reason) = reason {
-                    span.record("reason", reason.as_str()).record("otel.status_code", "ERROR");
+                    span.record("reason", reason.as_str());
                 }
                 if let Some(usage) = view.usage() {
                     span.record("tokens_in", usage.tokens_in).record("tokens_out", usage.tokens_out);
@@ -164,59 +163,6 @@ impl Spans {
         if let Some(reason) = reason {
             span.record("reason", reason);
         }
-        if outcome == "escalated" {
-            span.record("otel.status_code", "ERROR");
-        }
         tracing::info!(parent: &span, outcome, "phase {phase} ended");
-    }
-}
-
-/// Adds an event to the span of an activation for each line of its transcript: what happened, when and for how long, without texts.
-fn record_transcript(span: &Span, plan: &RunPlan, phase: &PhaseName) {
-    if span.is_disabled() {
-        return;
-    }
-    let latest = transcripts_of(&plan.dir.transcripts(), phase.as_str()).ok().and_then(|mut all| all.pop());
-    // A transcript that cannot be read is a matter of its agent.
-    let entries = latest.and_then(|(_, path)| read_transcript(&path).ok().flatten()).unwrap_or_default();
-    for TranscriptEntry { ts, body } in entries {
-        let at = ts.to_string();
-        let at = at.as_str();
-        match body {
-            TranscriptBody::Message { role, text, .. } => {
-                let role = match role {
-                    Role::System => "system",
-                    Role::User => "user",
-                    Role::Assistant => "assistant",
-                };
-                tracing::info!(parent: span, at, role, bytes = text.len(), "message");
-            }
-            TranscriptBody::ToolCall(call) => {
-                tracing::info!(parent: span, at, tool = call.name.as_str(), id = call.id.as_str(), "tool_call");
-            }
-            TranscriptBody::ToolResult(result) => {
-                let (id, is_error) = (result.id.as_str(), result.is_error);
-                tracing::info!(parent: span, at, id, is_error, duration_ms = result.duration_ms, bytes = result.text.len(), "tool_result");
-            }
-            TranscriptBody::Permission(asked) => {
-                let (id, kind, decision) = (asked.id.as_str(), asked.kind.as_str(), asked.decision.as_str());
-                tracing::info!(parent: span, at, id, kind, decision, "permission");
-            }
-            TranscriptBody::Usage(end) => {
-                let usage = end.usage.unwrap_or_default();
-                tracing::info!(
-                    parent: span, at, tokens_in = usage.tokens_in, tokens_out = usage.tokens_out,
-                    tokens_cached = usage.tokens_cached, duration_ms = end.duration_ms, "usage"
-                );
-            }
-            TranscriptBody::Error(error) => {
-                let is_retried = error.kind.is_retried();
-                tracing::warn!(parent: span, at, is_retried, "error: {}", error.message);
-            }
-            TranscriptBody::Start(_)
-            | TranscriptBody::Thinking { .. }
-            | TranscriptBody::Notice { .. }
-            | TranscriptBody::End { .. } => {}
-        }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn journal_of(inputs: &[Input], workflow: &ValidatedWorkflow) -> Jour
                 shape: String::new(),
                 budgets: recorded(&limits, workflow),
                 agent_models: Default::default(),
+                trace: None,
                 kept: kept.iter().map(|kept| kept_phase(kept, workflow)).collect(),
             },
             Input::UsageReported { phase, usage, is_final } => RunEvent::UsageReported {

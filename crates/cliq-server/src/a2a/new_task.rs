@@ -74,6 +74,7 @@ pub(super) async fn start(
         requirement: Some(requirement(text).await?),
         inputs: pipeline.inputs,
         repos: pipeline.repos,
+        trace: crate::trace::incoming(),
         ..RunSpec::default()
     };
     let new = NewRun::new(spec).with_kept_workspace(pipeline.keep_workspace).with_caller(&caller.0.label);

@@ -80,7 +80,9 @@ impl NewRun {
         let budget = Budget { tokens: budget_tokens, usd: budget_usd };
         // The sandbox of a run of the API is that of settings and team.
         let sandbox = None;
-        let spec = RunSpec { team, title, requirement, inputs, agent, max_parallel, budget, repos, sandbox };
+        let trace = crate::trace::incoming();
+        let spec =
+            RunSpec { team, title, requirement, inputs, agent, max_parallel, budget, repos, sandbox, trace };
         cliq_supervisor::NewRun::new(spec).with_instance(instance).with_caller(&caller.label)
     }
 }

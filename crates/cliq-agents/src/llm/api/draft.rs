@@ -23,6 +23,8 @@ pub(super) struct Draft {
     pub(super) tokens_out: Option<u64>,
     /// The part of the input that was read from a cache.
     pub(super) tokens_cached: Option<u64>,
+    /// The part of the output that is reasoning.
+    pub(super) tokens_reasoning: Option<u64>,
     /// End of the reply, if the server has reported one.
     pub(super) end: Option<End>,
     /// Error of the server that was not handled yet.
@@ -104,6 +106,7 @@ impl Draft {
             tokens_in: self.tokens_in.unwrap_or(0),
             tokens_out: self.tokens_out.unwrap_or(0),
             tokens_cached: self.tokens_cached,
+            tokens_reasoning: self.tokens_reasoning,
             ..Usage::default()
         })
         .filter(|usage| usage.tokens() > 0)
@@ -124,6 +127,7 @@ impl Draft {
             tokens_in: self.tokens_in.unwrap_or(request),
             tokens_out: self.tokens_out.unwrap_or(0).max(received / TOKEN_BYTES),
             tokens_cached: self.tokens_cached,
+            tokens_reasoning: self.tokens_reasoning,
             estimated: true,
             ..Usage::default()
         })

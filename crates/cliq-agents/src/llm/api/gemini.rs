@@ -164,6 +164,7 @@ pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
     draft.tokens_in = count(value, "/usageMetadata/promptTokenCount").or(draft.tokens_in);
     // Thoughts are paid for as output, and counted apart.
     let thoughts = count(value, "/usageMetadata/thoughtsTokenCount");
+    draft.tokens_reasoning = thoughts.or(draft.tokens_reasoning);
     let answer = count(value, "/usageMetadata/candidatesTokenCount");
     if answer.or(thoughts).is_some() {
         draft.tokens_out = Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0)));

@@ -198,6 +198,8 @@ pub(super) fn apply(value: &Value, draft: &mut Draft) -> Option<String> {
     draft.tokens_in = count(value, "/usage/prompt_tokens").or(draft.tokens_in);
     draft.tokens_out = count(value, "/usage/completion_tokens").or(draft.tokens_out);
     draft.tokens_cached = count(value, "/usage/prompt_tokens_details/cached_tokens").or(draft.tokens_cached);
+    draft.tokens_reasoning =
+        count(value, "/usage/completion_tokens_details/reasoning_tokens").or(draft.tokens_reasoning);
     // What the reply used comes after its end.
     let reason = value.pointer("/choices/0/finish_reason").and_then(Value::as_str);
     draft.end_with(reason.and_then(|reason| classify::end(ApiKind::OpenAi, reason)));

@@ -234,6 +234,8 @@ fn end(response: &Value, draft: &mut Draft) {
     draft.tokens_out = count(response, "/usage/output_tokens").or(draft.tokens_out);
     draft.tokens_cached =
         count(response, "/usage/input_tokens_details/cached_tokens").or(draft.tokens_cached);
+    draft.tokens_reasoning =
+        count(response, "/usage/output_tokens_details/reasoning_tokens").or(draft.tokens_reasoning);
     let status = response["status"].as_str().unwrap_or("no status");
     let reason = match status {
         "incomplete" => text(response, "/incomplete_details/reason").unwrap_or_else(|| status.to_owned()),

@@ -444,6 +444,7 @@ fn codex(line: &Value) -> Vec<Event> {
                     tokens_in: count(usage, "/input_tokens").unwrap_or(0),
                     tokens_out: count(usage, "/output_tokens").unwrap_or(0),
                     tokens_cached: count(usage, "/cached_input_tokens"),
+                    tokens_reasoning: count(usage, "/reasoning_output_tokens"),
                     ..Usage::default()
                 })
             });

@@ -206,7 +206,8 @@ impl<'a> Progress<'a> {
         // A version that counts each request by itself reports less than before.
         let Some((tokens_in, tokens_out)) = rest else { return usage };
         let tokens_cached = usage.tokens_cached.map(|now| now.saturating_sub(before.tokens_cached));
-        Usage { tokens_in, tokens_out, tokens_cached, ..usage }
+        // The record of a session does not have the reasoning of its earlier requests.
+        Usage { tokens_in, tokens_out, tokens_cached, tokens_reasoning: None, ..usage }
     }
 
     /// Counts the bytes of a line of the transcript.

@@ -1,0 +1,108 @@
+//! Export of a run beside it (docs/telemetry.md). The end of the run waits for it for a moment only; the rest is sent by a process of its own.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use cliq_orchestrator::{CliqDir, RunPlan, TraceSource};
+use cliq_project::{Host, Project};
+use cliq_settings::{PriceSettings, Settings};
+use cliq_telemetry::{ExportOptions, Exporter, Mask, OptionsError, SpanOptions};
+
+use crate::ui;
+
+/// Longest time that the end of a run waits for the export.
+const PATIENCE: Duration = Duration::from_millis(80);
+
+/// Longest time in seconds that the process in the background works.
+const BACKGROUND: &str = "10";
+
+/// Export of a run.
+pub(crate) struct RunExport {
+    host: Host,
+    dir: CliqDir,
+    state: State,
+}
+
+enum State {
+    /// The run has not begun.
+    Ready(Box<ExportOptions>, SpanOptions),
+    /// It works.
+    Working(Exporter),
+    /// It cannot be exported.
+    Failed(String),
+}
+
+impl RunExport {
+    /// Returns the export of a plan's run, or `None` if nothing of it is exported.
+    pub(crate) fn of(host: &Host, plan: &RunPlan) -> Option<Self> {
+        let dir = plan.dir.clone();
+        let project = Project::of(dir.clone(), host.clone());
+        // The team of a team phase has the settings of the project around it, as the variables that it gets say.
+        let settings = || project.settings().ok();
+        let options = match plan.trace {
+            // Options that are not understood lead here too.
+            TraceSource::Off if !mentions_telemetry(host) => return None,
+            TraceSource::Off | TraceSource::Own { .. } | TraceSource::Within(_) => {
+                project.telemetry(&settings()?)
+            }
+        };
+        let state = match options.map(|options| options.export) {
+            Ok(None) => return None,
+            Ok(Some(export)) => {
+                let spans = span_options(host, &settings()?, &export);
+                State::Ready(Box::new(export), spans)
+            }
+            Err(error @ (OptionsError::Value { .. } | OptionsError::Address { .. })) => {
+                State::Failed(error.to_string())
+            }
+        };
+        Some(Self { host: host.clone(), dir, state })
+    }
+
+    /// Starts the export once the run has begun. Further calls do nothing.
+    pub(crate) fn run_begun(&mut self) {
+        let State::Ready(options, spans) = &self.state else { return };
+        let started = Exporter::start((**options).clone(), self.dir.clone(), spans.clone());
+        self.state = match started {
+            Ok(exporter) => State::Working(exporter),
+            Err(error) => State::Failed(error.to_string()),
+        };
+    }
+
+    /// Exports what is left for a moment, and leaves the rest to a process of its own. Says once if something is wrong.
+    pub(crate) fn finish(self) {
+        let exporter = match self.state {
+            State::Ready(..) => return,
+            State::Failed(problem) => return ui::warning(&format!("telemetry: {problem}")),
+            State::Working(exporter) => exporter,
+        };
+        let report = exporter.finish(PATIENCE);
+        if let Some(problem) = &report.problem {
+            ui::warning(&format!("telemetry: {problem}"));
+            if !report.is_complete {
+                ui::hint("it is tried once more in the background; `cliq telemetry send` sends it later");
+            }
+        }
+        if !report.is_complete {
+            let mut command = Command::new(&self.host.program);
+            command.args(["-C", self.dir.workspace().as_str(), "telemetry", "send", "--timeout", BACKGROUND]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            // Without it, what is left stays in the files of the run.
+            let _ = command.spawn();
+        }
+    }
+}
+
+/// Returns the options of a run's spans: prices of the settings, secrets of the environment and of the receiver.
+pub(crate) fn span_options(host: &Host, settings: &Settings, export: &ExportOptions) -> SpanOptions {
+    let environment = &host.environment;
+    let variables = environment.names().filter_map(|name| Some((name, environment.get(name)?)));
+    let mask = Mask::of_environment(variables).with(export.secrets.iter().cloned());
+    SpanOptions { content: export.content, prices: PriceSettings::all(settings), mask }
+}
+
+/// Whether the environment names a receiver.
+fn mentions_telemetry(host: &Host) -> bool {
+    host.environment.names().any(|name| name.starts_with("OTEL_EXPORTER_OTLP_"))
+}

@@ -1,0 +1,52 @@
+//! Trace context of callers, and of the processes of a run.
+
+use cliq_testkit::env::{Env, done};
+use serde_json::json;
+
+use super::collector::{Collector, named};
+
+const TEAM: &str = "workflow:
+  phases:
+    - {name: work, type: standard, agent: x}
+    - {name: build, type: exec, depends_on: [work], commands: [{name: compile, run: 'echo $TRACEPARENT > compile'}]}
+";
+const AGENT: &str = "ok\necho $TRACEPARENT > agent\ncomplete\n";
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+#[test]
+fn a_trace_comes_in_and_goes_out() {
+    let Some(collector) = Collector::start("200", "0") else { return };
+    let env = Env::new(TEAM, &[("x", AGENT)]);
+    let mut run = env.command(["run", "--headless"]);
+    run.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    run.env("TRACEPARENT", format!("00-{TRACE}-{CALLER}-01"));
+    done(&run.output().expect("it starts")).expect(0);
+    let spans = collector.spans();
+    assert!(spans.iter().all(|span| span["trace"] == TRACE));
+    assert_eq!(named(&spans, "invoke_workflow @local/test")[0]["parent"], CALLER);
+    let of = |span: &str| format!("00-{TRACE}-{}-01\n", named(&spans, span)[0]["id"].as_str().unwrap());
+    assert_eq!(env.read("agent"), of("invoke_agent work"));
+    assert_eq!(env.read("compile"), of("command compile"));
+}
+
+#[test]
+fn a_trace_goes_on_without_a_receiver_and_is_not_exported_if_its_caller_does_not_record_it() {
+    let env = Env::new(TEAM, &[("x", AGENT)]);
+    env.cliq(["run", "--headless"]).expect(0);
+    assert_eq!((env.read("agent"), env.read("compile")), ("\n".to_owned(), "\n".to_owned()), "no trace");
+    let with = |context: &str, endpoint: Option<&str>| {
+        let mut run = env.command(["run", "-f", "--headless"]);
+        run.env("TRACEPARENT", context);
+        run.envs(endpoint.map(|endpoint| ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)));
+        done(&run.output().expect("it starts")).expect(0);
+    };
+    with(&format!("00-{TRACE}-{CALLER}-01"), None);
+    assert!(env.read("agent").starts_with(&format!("00-{TRACE}-")) && env.read("agent").ends_with("-01\n"));
+    // A value that is none ends no run.
+    with("nonsense", None);
+    let Some(collector) = Collector::start("200", "0") else { return };
+    with(&format!("00-{TRACE}-{CALLER}-00"), Some(&collector.endpoint));
+    assert!(env.read("agent").ends_with("-00\n"));
+    assert_eq!(json!(collector.all("span")), json!([]));
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+pub mod conventions;
+mod follow;
+pub mod metrics;
+mod options;
+#[cfg(feature = "otlp")]
+mod otlp;
+mod sent;
+mod span;
+mod spans;
+
+pub use follow::RunFollower;
+pub use options::{ExportOptions, OptionsError, Sampler, Signal, Signals, TelemetryOptions};
+#[cfg(feature = "otlp")]
+pub use otlp::{Client, ExportError, ExportReport, Exporter};
+pub use sent::{Sent, SentError};
+pub use span::{Attribute, Batch, LogLine, Severity, Span, SpanKind, Value};
+pub use spans::{Mask, SpanOptions, TraceBuilder};
