@@ -26,9 +26,9 @@ pub(crate) struct RunExport {
 enum State {
     /// The run has not begun.
     Ready(Box<ExportOptions>, SpanOptions),
-    /// It works.
+    /// Export at work.
     Working(Exporter),
-    /// It cannot be exported.
+    /// Reason why there is no export.
     Failed(String),
 }
 
@@ -38,23 +38,23 @@ impl RunExport {
         let dir = plan.dir.clone();
         let project = Project::of(dir.clone(), host.clone());
         // The team of a team phase has the settings of the project around it, as the variables that it gets say.
-        let settings = || project.settings().ok();
-        let options = match plan.trace {
+        let settings = match plan.trace {
             // Options that are not understood lead here too.
             TraceSource::Off if !mentions_telemetry(host) => return None,
-            TraceSource::Off | TraceSource::Own { .. } | TraceSource::Within(_) => {
-                project.telemetry(&settings()?)
-            }
+            TraceSource::Off | TraceSource::Own { .. } | TraceSource::Within(_) => project.settings(),
         };
-        let state = match options.map(|options| options.export) {
-            Ok(None) => return None,
-            Ok(Some(export)) => {
-                let spans = span_options(host, &settings()?, &export);
-                State::Ready(Box::new(export), spans)
-            }
-            Err(error @ (OptionsError::Value { .. } | OptionsError::Address { .. })) => {
-                State::Failed(error.to_string())
-            }
+        let state = match settings {
+            Err(error) => State::Failed(error.to_string()),
+            Ok(settings) => match project.telemetry(&settings).map(|options| options.export) {
+                Ok(None) => return None,
+                Ok(Some(export)) => {
+                    let spans = span_options(host, &settings, &export);
+                    State::Ready(Box::new(export), spans)
+                }
+                Err(error @ (OptionsError::Value { .. } | OptionsError::Address { .. })) => {
+                    State::Failed(error.to_string())
+                }
+            },
         };
         Some(Self { host: host.clone(), dir, state })
     }
@@ -79,9 +79,11 @@ impl RunExport {
         let report = exporter.finish(PATIENCE);
         if let Some(problem) = &report.problem {
             ui::warning(&format!("telemetry: {problem}"));
-            if !report.is_complete {
-                ui::hint("it is tried once more in the background; `cliq telemetry send` sends it later");
-            }
+            ui::hint(if report.is_complete {
+                "`cliq telemetry send` sends what was refused, once the receiver takes it"
+            } else {
+                "it is tried once more in the background; `cliq telemetry send` sends it later"
+            });
         }
         if !report.is_complete {
             let mut command = Command::new(&self.host.program);

@@ -70,6 +70,8 @@ pub enum Kind {
     SecretUrl,
     /// A list of texts.
     List,
+    /// A list of parts of the telemetry: `traces`, `metrics`, `logs`.
+    Signals,
     /// A list of notification channels, `slack:NAME`, `email:ADDRESS` or `webhook:NAME`.
     Channels,
     /// A list of meshes. They have secrets: never shown.
@@ -83,6 +85,9 @@ pub enum Kind {
     /// Network access of a sandbox: `all`, `none`, or a list of hosts.
     Network,
 }
+
+/// Parts of the telemetry.
+const SIGNALS: &[&str] = &["traces", "metrics", "logs"];
 
 /// Events that `notifications.*` knows.
 const EVENTS: &[&str] =
@@ -174,7 +179,7 @@ impl Key {
             Kind::Count => text.parse::<u64>().map_or_else(|_| text.into(), Value::from),
             Kind::Amount | Kind::Temperature => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
             Kind::Flag => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
-            Kind::List if text.trim_start().starts_with('[') => {
+            Kind::List | Kind::Signals if text.trim_start().starts_with('[') => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
             Kind::Network if matches!(text, "all" | "none") => text.into(),
@@ -184,7 +189,9 @@ impl Key {
             Kind::Meshes | Kind::Reviewers | Kind::ExtraBody => {
                 serde_json::from_str(text).unwrap_or_else(|_| text.into())
             }
-            Kind::List | Kind::Channels | Kind::Tools | Kind::Permissions => Value::Array(list()),
+            Kind::List | Kind::Signals | Kind::Channels | Kind::Tools | Kind::Permissions => {
+                Value::Array(list())
+            }
             _ => text.into(),
         };
         self.check(path, &value)?;
@@ -211,6 +218,12 @@ impl Key {
             Kind::Size => size_of(value).is_some(),
             Kind::Url | Kind::SecretUrl => is_url(),
             Kind::List => texts(),
+            Kind::Signals => {
+                texts()
+                    && value
+                        .as_array()
+                        .is_some_and(|all| all.iter().all(|one| SIGNALS.iter().any(|signal| one == signal)))
+            }
             Kind::Meshes => Mesh::read(value).is_some(),
             Kind::Reviewers => Directory::from_value(value).is_ok(),
             Kind::Tools => serde_json::from_value::<AgentTools>(value.clone()).is_ok(),
@@ -257,6 +270,7 @@ impl Kind {
             Self::Url | Self::SecretUrl => "an address with a host that begins with https:// or http://".to_owned(),
             Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
+            Self::Signals => "a list of traces, metrics and logs".to_owned(),
             Self::Permissions => Permissions::expected(),
             Self::Tools => {
                 format!("`none`, `read`, `full`, or a list of {} and SERVER__TOOL", TOOL_NAMES.join(", "))

@@ -13,9 +13,6 @@ const METRICS_INTERVAL: Duration = Duration::from_secs(60);
 /// Default time between exports of spans.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Part of the telemetry: its name in variables, settings and addresses.
-const SIGNALS: [&str; 3] = ["traces", "metrics", "logs"];
-
 /// Receiver of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
@@ -184,10 +181,6 @@ impl Reader<'_> {
             }
         }
         let chosen = &settings.signals;
-        if let Some(unknown) = chosen.iter().find(|chosen| !SIGNALS.contains(&chosen.as_str())) {
-            let (name, value) = ("telemetry.signals".to_owned(), unknown.clone());
-            return Err(OptionsError::Value { name, value, expected: "write `traces`, `metrics` or `logs`" });
-        }
         let own = format!("OTEL_EXPORTER_OTLP_{upper}_ENDPOINT");
         let (name, url) = if let Some(url) = self.get(&own) {
             (own, url)

@@ -44,7 +44,7 @@ impl Collector {
         Some(Self { child, lines, endpoint: format!("http://127.0.0.1:{}", port.trim()) })
     }
 
-    /// What has arrived of a kind: `span`, `point` or `line`.
+    /// Returns the received items of a kind: `span`, `point` or `line`.
     pub(crate) fn all(&self, kind: &str) -> Vec<Value> {
         let lines = self.lines.lock().unwrap();
         lines.iter().filter_map(|line| line.get(kind).cloned()).collect()

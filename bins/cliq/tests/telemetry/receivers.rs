@@ -58,6 +58,28 @@ fn a_receiver_that_hangs_or_refuses_does_no_harm() {
 }
 
 #[test]
+fn what_a_receiver_refuses_is_not_lost() {
+    let Some(refuses) = Collector::start("401", "0") else { return };
+    let env = Env::new(TEAM, &[]);
+    let said = run(&env, &refuses.endpoint);
+    assert!(said.contains("refused traces: status 401") && said.contains("telemetry send"), "{said}");
+    let Some(collector) = Collector::start("200", "0") else { return };
+    let send = |arguments: &[&str]| {
+        let mut send = env.command(["telemetry", "send"].iter().chain(arguments));
+        done(&send.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint).output().expect("it starts"))
+            .expect(0)
+    };
+    let report = send(&["--json"]).json();
+    assert_eq!((report["spans"].as_u64(), report["complete"].as_bool()), (Some(3), Some(true)), "{report}");
+    assert_eq!(collector.spans().len(), 3);
+    assert!(send(&[]).stdout.contains("0 spans and 0 log lines"), "nothing is sent twice");
+    let mut again = env.command(["telemetry", "send", "--json"]);
+    let end =
+        done(&again.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9").output().expect("it starts"));
+    assert_eq!(end.expect(0).json()["complete"], true, "nothing is left");
+}
+
+#[test]
 fn options_that_are_not_understood_are_named_once_and_end_no_run() {
     let env = Env::new(TEAM, &[]);
     let with = |name: &str, value: &str| {
@@ -81,7 +103,10 @@ fn settings_name_a_receiver() {
     let Some(collector) = Collector::start("200", "0") else { return };
     env.cliq(["settings", "set", "-g", "telemetry.endpoint", &collector.endpoint]).expect(0);
     env.cliq(["settings", "set", "-g", "telemetry.headers.X-Key", "sk-of-settings"]).expect(0);
-    env.cliq(["settings", "set", "-g", "telemetry.signals", "[\"traces\"]"]).expect(0);
+    env.cliq(["settings", "set", "-g", "telemetry.signals", "traces,spans"])
+        .expect(2)
+        .says("a list of traces, metrics and logs");
+    env.cliq(["settings", "set", "-g", "telemetry.signals", "traces"]).expect(0);
     let shown = env.cliq(["telemetry", "show"]).expect(0);
     assert!(
         shown.stdout.contains("/v1/traces") && shown.stdout.contains("metrics  not exported"),

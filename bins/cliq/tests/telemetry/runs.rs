@@ -131,7 +131,7 @@ fn a_run_that_is_killed_twice_is_one_trace_without_doubled_replies() {
     assert_eq!(traces.len(), 1, "one trace");
     let runs = spans.iter().filter(|span| name(span).starts_with("invoke_workflow")).count();
     assert_eq!(runs, 1, "one span of the run");
-    // The same span may come once more, if its receiver was told of it while the process was killed.
+    // A span may arrive once more: the kill may come between the response of the receiver and the record of it.
     let distinct: BTreeSet<String> = spans.iter().map(|span| span["id"].to_string()).collect();
     let of = |wanted: &str| {
         let all = named(&spans, wanted);

@@ -11,7 +11,7 @@ group! {
         "telemetry.endpoint", endpoint: Option<String> as Url,
             "the receiver of traces, metrics and logs over OTLP (HTTP, protobuf), such as http://localhost:4318; without it nothing is exported";
         "telemetry.headers.*", headers: BTreeMap<String, Secret>, "a header for the receiver, such as its key";
-        "telemetry.signals", signals: Vec<String>,
+        "telemetry.signals", signals: Vec<String> as Signals,
             "what is exported, of traces, metrics and logs; without it all three";
         "telemetry.content", content: bool = "false",
             "whether prompts, answers, and arguments and results of tools are exported";

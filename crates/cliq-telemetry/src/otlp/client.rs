@@ -36,7 +36,17 @@ pub enum ExportError {
         url: String,
         /// Signal.
         signal: &'static str,
-        /// Status, or the number of refused spans.
+        /// Status, or what is wrong with the request.
+        message: String,
+    },
+    /// The receiver has taken a request, but not all that is in it. What it refused is lost.
+    #[error("{url} took a part of {signal} only: {message}")]
+    Partly {
+        /// Address.
+        url: String,
+        /// Signal.
+        signal: &'static str,
+        /// Number of refused spans, lines or points.
         message: String,
     },
     /// The receiver cannot be reached, or is busy: the same request may be taken later.
@@ -130,11 +140,7 @@ impl Client {
             return Ok(());
         }
         let message = format!("{rejected} were not accepted");
-        Err(ExportError::Refused {
-            url: without_credentials(&signal.url).into_owned(),
-            signal: name,
-            message,
-        })
+        Err(ExportError::Partly { url: without_credentials(&signal.url).into_owned(), signal: name, message })
     }
 
     fn post(

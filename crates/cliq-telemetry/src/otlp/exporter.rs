@@ -22,6 +22,22 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Number of complete spans and lines at which reading pauses until a receiver has taken some.
 const MAX_WAITING: usize = 8192;
 
+/// Positions of the signals.
+const TRACES: usize = 0;
+const METRICS: usize = 1;
+const LOGS: usize = 2;
+
+/// End of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BatchEnd {
+    /// The receiver has taken it.
+    Taken,
+    /// The receiver refuses it, in this process for good.
+    Refused,
+    /// The receiver may take it later.
+    Waits,
+}
+
 /// Result of an export.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportReport {
@@ -100,6 +116,10 @@ struct Worker {
     is_last: bool,
     failures: u32,
     next_try: Instant,
+    /// Problem that another attempt may end.
+    passing: Option<String>,
+    /// Problem that cost spans or lines.
+    lasting: Option<String>,
     report: Arc<Mutex<ExportReport>>,
 }
 
@@ -123,6 +143,8 @@ impl Worker {
             is_last: false,
             failures: 0,
             next_try: Instant::now(),
+            passing: None,
+            lasting: None,
             report,
         }
     }
@@ -131,31 +153,22 @@ impl Worker {
         let delay = self.client.options().delay;
         let mut next_metrics = Instant::now() + self.client.options().metrics_interval;
         loop {
-            self.is_last = match ended.recv_timeout(if self.failures > 0 && self.is_last {
-                self.pause()
-            } else {
-                delay
-            }) {
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-                Err(RecvTimeoutError::Timeout) => self.is_last,
-            };
+            self.is_last |= !matches!(ended.recv_timeout(delay), Err(RecvTimeoutError::Timeout));
             if self.is_last && self.failures > 0 {
                 // A channel without a sender does not wait.
                 std::thread::sleep(self.pause());
             }
-            if !self.read() {
-                return;
-            }
+            let Some(has_read) = self.read() else { return };
             self.send();
             if self.is_last || Instant::now() >= next_metrics {
                 next_metrics = Instant::now() + self.client.options().metrics_interval;
                 self.send_metrics();
             }
-            if self.is_last && self.spans.is_empty() && self.logs.is_empty() && self.sent.is_some() {
-                self.change(|report| report.is_complete = true);
-                return;
+            let has_sent = self.spans.is_empty() && self.logs.is_empty() && self.sent.is_some();
+            if self.is_last && has_read && has_sent {
+                return self.change(|report| report.is_complete = true);
             }
-            if self.is_last && self.sent.is_none() && self.follower.builder().is_none() {
+            if self.is_last && self.follower.builder().is_none() {
                 // There is no run.
                 return;
             }
@@ -167,27 +180,40 @@ impl Worker {
         self.next_try.saturating_duration_since(Instant::now())
     }
 
+    /// Changes the report. A problem that is over is none any more.
     fn change(&self, change: impl FnOnce(&mut ExportReport)) {
-        change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.problem = self.lasting.clone().or_else(|| self.passing.clone());
+        change(&mut report);
     }
 
-    /// Reads what is new. Returns `false` once there is nothing to be done any more.
-    fn read(&mut self) -> bool {
+    /// Keeps a problem that cost spans or lines: the first one is the cause of others.
+    fn lost(&mut self, problem: String) {
+        self.lasting.get_or_insert(problem);
+    }
+
+    /// Ends the export because of a problem.
+    fn end(&mut self, problem: String) {
+        self.lost(problem);
+        self.change(|_| {});
+    }
+
+    /// Reads what is new, unless too much waits to be sent. Returns whether it has read, or `None` once there is nothing to be done any more.
+    fn read(&mut self) -> Option<bool> {
         if self.spans.len() + self.logs.len() >= MAX_WAITING {
-            return true;
+            return Some(false);
         }
         let batch = match self.follower.read() {
-            Ok(Some(batch)) => batch,
-            Ok(None) => return false,
+            Ok(batch) => batch?,
             Err(error) => {
-                self.change(|report| report.problem = Some(error.to_string()));
-                return !self.is_last;
+                self.end(error.to_string());
+                return None;
             }
         };
-        let Some(builder) = self.follower.builder() else { return true };
+        let Some(builder) = self.follower.builder() else { return Some(true) };
         if !builder.ids().is_sampled(self.client.options().sampler.below) {
             self.change(|report| report.is_complete = true);
-            return false;
+            return None;
         }
         if self.sent.is_none() {
             match Sent::open(self.dir.root(), builder.run_id()) {
@@ -195,18 +221,17 @@ impl Worker {
                 Err(error @ SentError::Busy) => {
                     // The process that exports the rest of the run before ends within seconds.
                     self.keep(batch);
-                    self.change(|report| report.problem = Some(error.to_string()));
-                    self.failed(None);
-                    return true;
+                    self.failed(error.to_string(), None);
+                    return Some(true);
                 }
                 Err(error) => {
-                    self.change(|report| report.problem = Some(error.to_string()));
-                    return false;
+                    self.end(error.to_string());
+                    return None;
                 }
             }
         }
         self.keep(batch);
-        true
+        Some(true)
     }
 
     fn keep(&mut self, batch: Batch) {
@@ -225,69 +250,80 @@ impl Worker {
         let size = self.client.options().batch_size;
         while !self.spans.is_empty() {
             let batch = &self.spans[..size.min(self.spans.len())];
-            let outcome = if self.refused[0] { Ok(()) } else { self.client.send_spans(batch) };
+            let outcome = if self.refused[TRACES] { None } else { Some(self.client.send_spans(batch)) };
             let ids: Vec<SpanId> = batch.iter().map(|span| span.id).collect();
-            if !self.over(outcome, 0, &ids) {
+            let end = self.ended(outcome, TRACES, &ids);
+            if end == BatchEnd::Waits {
                 return;
             }
             for span in self.spans.drain(..ids.len()) {
                 span.measurements.iter().for_each(|measurement| self.registry.record(measurement));
             }
-            let n = if self.refused[0] { 0 } else { ids.len() };
-            self.change(|report| report.spans += n);
+            if end == BatchEnd::Taken {
+                self.change(|report| report.spans += ids.len());
+            }
         }
         while !self.logs.is_empty() {
             let batch = &self.logs[..size.min(self.logs.len())];
-            let outcome = if self.refused[2] { Ok(()) } else { self.client.send_logs(batch) };
+            let outcome = if self.refused[LOGS] { None } else { Some(self.client.send_logs(batch)) };
             let ids: Vec<SpanId> = batch.iter().map(|line| line.id).collect();
-            if !self.over(outcome, 2, &ids) {
+            let end = self.ended(outcome, LOGS, &ids);
+            if end == BatchEnd::Waits {
                 return;
             }
             self.logs.drain(..ids.len());
-            let n = if self.refused[2] { 0 } else { ids.len() };
-            self.change(|report| report.logs += n);
+            if end == BatchEnd::Taken {
+                self.change(|report| report.logs += ids.len());
+            }
         }
     }
 
-    /// Records the outcome of a request. Returns whether its spans or lines are done with: taken, or refused for good.
-    fn over(&mut self, outcome: Result<(), ExportError>, signal: usize, ids: &[SpanId]) -> bool {
+    /// Records the outcome of a request, or that there was none. What was refused is not recorded as taken: it can be sent later, with
+    /// another key.
+    fn ended(&mut self, outcome: Option<Result<(), ExportError>>, signal: usize, ids: &[SpanId]) -> BatchEnd {
         match outcome {
-            Ok(()) => self.failures = 0,
-            Err(ExportError::Passing { ref message, after, .. }) => {
-                tracing::debug!(%message, "an export failed and is tried again");
-                let problem = outcome.err().map(|error| error.to_string());
-                self.change(|report| report.problem = problem);
-                self.failed(after);
-                return false;
+            None => return BatchEnd::Refused,
+            Some(Ok(())) => {}
+            Some(Err(error @ ExportError::Passing { .. })) => {
+                tracing::debug!(%error, "an export failed and is tried again");
+                let after = if let ExportError::Passing { after, .. } = &error { *after } else { None };
+                self.failed(error.to_string(), after);
+                return BatchEnd::Waits;
             }
-            Err(error @ ExportError::NotTaken { .. }) => {
+            Some(Err(error @ ExportError::NotTaken { .. })) => {
                 self.refused[signal] = true;
                 // Receivers of traces alone are usual.
                 tracing::info!(%error, "a signal is not exported");
-                if signal == 0 {
-                    self.change(|report| report.problem = Some(error.to_string()));
+                if signal == TRACES {
+                    self.lost(error.to_string());
                 }
+                return BatchEnd::Refused;
             }
-            Err(error @ ExportError::Refused { .. }) => {
-                self.change(|report| report.problem = Some(error.to_string()));
+            Some(Err(error @ ExportError::Refused { .. })) => {
+                self.lost(error.to_string());
+                return BatchEnd::Refused;
             }
+            // The same request would double what was taken.
+            Some(Err(error @ ExportError::Partly { .. })) => self.lost(error.to_string()),
         }
-        if let Some(sent) = &mut self.sent
-            && let Err(error) = sent.add(ids.iter().copied())
-        {
-            self.change(|report| report.problem = Some(error.to_string()));
+        (self.failures, self.passing) = (0, None);
+        let added = self.sent.as_mut().map(|sent| sent.add(ids.iter().copied()));
+        if let Some(Err(error)) = added {
+            self.lost(error.to_string());
         }
-        true
+        BatchEnd::Taken
     }
 
-    fn failed(&mut self, after: Option<Duration>) {
+    fn failed(&mut self, problem: String, after: Option<Duration>) {
+        self.passing = Some(problem);
+        self.change(|_| {});
         self.failures += 1;
         let pause = Duration::from_millis(250) * 2_u32.saturating_pow(self.failures.min(8));
         self.next_try = Instant::now() + after.unwrap_or(pause).min(MAX_PAUSE);
     }
 
     fn send_metrics(&mut self) {
-        if self.refused[1] || self.failures > 0 {
+        if self.refused[METRICS] || self.failures > 0 {
             return;
         }
         let outcome = self.client.send_metrics(&self.registry.snapshot(), self.since, cliq_fs::now());
@@ -295,9 +331,9 @@ impl Worker {
             Ok(()) => {}
             Err(error @ ExportError::NotTaken { .. }) => {
                 tracing::info!(%error, "a signal is not exported");
-                self.refused[1] = true;
+                self.refused[METRICS] = true;
             }
-            Err(error) => self.change(|report| report.problem = Some(error.to_string())),
+            Err(error) => self.lost(error.to_string()),
         }
     }
 }
