@@ -14,6 +14,7 @@ mod run_export;
 #[path = "no_export.rs"]
 mod run_export;
 mod run_process;
+mod server_export;
 mod server_record;
 mod telemetry;
 mod ui;

@@ -1,7 +1,8 @@
 //! Export of a run in a program without OTLP: none, and a warning where one is asked for.
 
 use cliq_orchestrator::{RunPlan, TraceSource};
-use cliq_project::Host;
+use cliq_project::{Host, Project};
+use cliq_settings::Settings;
 
 use crate::ui;
 
@@ -16,7 +17,12 @@ impl RunExport {
 
     pub(crate) fn run_begun(&mut self) {}
 
+    pub(crate) fn run_ended(&mut self) {}
+
     pub(crate) fn finish(self) {
         ui::warning("telemetry: this cliq was built without OTLP, and nothing is exported");
     }
 }
+
+/// Does nothing: the run said that nothing is exported.
+pub(crate) fn send_rest_from_here(_: &Project, _: &Settings) {}

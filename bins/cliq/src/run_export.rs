@@ -6,7 +6,7 @@ use std::time::Duration;
 use cliq_orchestrator::{CliqDir, RunPlan, TraceSource};
 use cliq_project::{Host, Project};
 use cliq_settings::{PriceSettings, Settings};
-use cliq_telemetry::{ExportOptions, Exporter, Mask, OptionsError, SpanOptions};
+use cliq_telemetry::{ExportOptions, Exporter, Mask, SpanOptions};
 
 use crate::ui;
 
@@ -47,13 +47,17 @@ impl RunExport {
             Err(error) => State::Failed(error.to_string()),
             Ok(settings) => match project.telemetry(&settings).map(|options| options.export) {
                 Ok(None) => return None,
-                Ok(Some(export)) => {
+                Ok(Some(mut export)) => {
+                    // Traces of a plan's agents are found together.
+                    let of_plan = [("cliq.plan.name", "CLIQ_PLAN"), ("cliq.plan.task", "CLIQ_TASK")];
+                    let named =
+                        of_plan.iter().filter_map(|(name, variable)| Some((name, plan.env.get(*variable)?)));
+                    let named = named.filter(|(_, value)| !value.is_empty());
+                    export.resource.extend(named.map(|(name, value)| ((*name).to_owned(), value.clone())));
                     let spans = span_options(host, &settings, &export);
                     State::Ready(Box::new(export), spans)
                 }
-                Err(error @ (OptionsError::Value { .. } | OptionsError::Address { .. })) => {
-                    State::Failed(error.to_string())
-                }
+                Err(error) => State::Failed(error.to_string()),
             },
         };
         Some(Self { host: host.clone(), dir, state })
@@ -67,6 +71,13 @@ impl RunExport {
             Ok(exporter) => State::Working(exporter),
             Err(error) => State::Failed(error.to_string()),
         };
+    }
+
+    /// Begins to export what is left once the last record of the run is written: the process has still to end.
+    pub(crate) fn run_ended(&mut self) {
+        if let State::Working(exporter) = &mut self.state {
+            exporter.run_ended();
+        }
     }
 
     /// Exports what is left for a moment, and leaves the rest to a process of its own. Says once if something is wrong.
@@ -86,13 +97,31 @@ impl RunExport {
             });
         }
         if !report.is_complete {
-            let mut command = Command::new(&self.host.program);
-            command.args(["-C", self.dir.workspace().as_str(), "telemetry", "send", "--timeout", BACKGROUND]);
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            std::os::unix::process::CommandExt::process_group(&mut command, 0);
-            // Without it, what is left stays in the files of the run.
-            let _ = command.spawn();
+            send_rest(&self.host, &self.dir);
         }
+    }
+}
+
+/// Starts a process that sends what is left of a run.
+fn send_rest(host: &Host, dir: &CliqDir) {
+    let mut command = Command::new(&host.program);
+    command.args(["-C", dir.workspace().as_str(), "telemetry", "send", "--timeout", BACKGROUND]);
+    if *dir.root() != dir.workspace().join(CliqDir::NAME) {
+        command.args(["--run-dir", dir.root().as_str()]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    // Without it, what is left stays in the files of the run.
+    if let Ok(mut child) = command.spawn() {
+        // A server or daemon that goes on would keep a process that ended.
+        let _ = std::thread::Builder::new().spawn(move || child.wait());
+    }
+}
+
+/// Starts a process that sends what is left of a run that worked in a container or cluster: its own processes ended with it.
+pub(crate) fn send_rest_from_here(project: &Project, settings: &Settings) {
+    if project.telemetry(settings).is_ok_and(|options| options.export.is_some()) {
+        send_rest(project.host(), project.dir());
     }
 }
 
@@ -104,7 +133,7 @@ pub(crate) fn span_options(host: &Host, settings: &Settings, export: &ExportOpti
     SpanOptions { content: export.content, prices: PriceSettings::all(settings), mask }
 }
 
-/// Whether the environment names a receiver.
+/// Whether the environment has options.
 fn mentions_telemetry(host: &Host) -> bool {
-    host.environment.names().any(|name| name.starts_with("OTEL_EXPORTER_OTLP_"))
+    host.environment.names().any(|name| name.starts_with("OTEL_"))
 }

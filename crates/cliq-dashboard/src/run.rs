@@ -130,7 +130,7 @@ pub(super) async fn page(
             }
             aside #panel.panel data-live data-mirror hidden[phase.is_none()] tabindex="-1" aria-label="Phase" {
                 @if let Some(phase) = phase {
-                    (panel::panel(&run, &document.phases, phase, &words, files.as_ref(), review.as_ref(), tail.as_ref()))
+                    (panel::panel(&run, &document, phase, &words, files.as_ref(), review.as_ref(), tail.as_ref()))
                 }
             }
         }

@@ -24,7 +24,7 @@ use std::time::Duration;
 pub use bridge::{BridgeReport, Inbox, RecoveryReport, WaitingFile};
 pub use kind::SignalType;
 pub use signal::{Claim, MAX_PAYLOAD, NewSignal, PlanName, RejectedSignal, Signal, SignalStatus};
-pub use store::{Filter, Finish, NewEvent, PlanEvent, PlanRow, Step, Store};
+pub use store::{Filter, Finish, NewEvent, PlanEvent, PlanRow, SignalCounts, Step, Store};
 
 /// Interval of the search for stuck signals (docs/signals.md).
 pub const REAP_EVERY: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use cliq_model::{MemoryStore, Outcome, StoreError};
 use cliq_protocol::Timestamp;
 
 use crate::signal::{Claim, NewSignal, Signal, SignalStatus};
-use crate::store::{Filter, Finish, PlanEvent, PlanRow, Step, Store};
+use crate::store::{Filter, Finish, PlanEvent, PlanRow, SignalCounts, Step, Store};
 
 /// Content of the queue.
 #[derive(Debug, Clone, Default)]
@@ -199,6 +199,18 @@ impl Store for MemoryStore {
             let mut listed: Vec<Signal> = newest.take(limit).cloned().collect();
             listed.reverse();
             listed
+        })
+    }
+
+    async fn signal_counts(&self) -> Result<SignalCounts, StoreError> {
+        self.part(|queue: &mut Queue| {
+            let of = |status| queue.signals.values().filter(move |signal| signal.status == status);
+            let count = |status: SignalStatus| (status, of(status).count() as u64);
+            let oldest = of(SignalStatus::Pending).map(|signal| signal.created_at.clone()).min();
+            SignalCounts {
+                by_status: SignalStatus::ALL.map(count).into(),
+                oldest_pending: oldest.and_then(|time| time.parse().ok()),
+            }
         })
     }
 

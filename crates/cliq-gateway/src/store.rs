@@ -22,6 +22,15 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
+/// Numbers of signals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignalCounts {
+    /// Number by status. A status without signals may be left out.
+    pub by_status: Vec<(SignalStatus, u64)>,
+    /// Time of emission of the oldest pending signal, UTC.
+    pub oldest_pending: Option<Timestamp>,
+}
+
 /// End of the processing of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
@@ -162,6 +171,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The store cannot be read.
     async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, StoreError>;
+
+    /// Counts the signals of all projects.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    async fn signal_counts(&self) -> Result<SignalCounts, StoreError>;
 
     /// A signal by its number.
     ///

@@ -50,6 +50,12 @@ pub trait PlanAgents: Send + Sync {
     /// Reason why it cannot be run, for people.
     fn prepare(&self, assignment: &Assignment) -> Result<AgentRun, String>;
 
+    /// Returns a companion of an agent's run by the daemon itself, if there is one.
+    fn companion(&self, plan: &RunPlan) -> Option<Box<dyn RunCompanion>> {
+        let _ = plan;
+        None
+    }
+
     /// Projects whose inboxes are read although no plan or signal of theirs is stored.
     fn projects(&self) -> Vec<Utf8PathBuf> {
         Vec::new()
@@ -57,6 +63,15 @@ pub trait PlanAgents: Send + Sync {
 
     /// Whether an environment variable is set.
     fn has_env(&self, name: &str) -> bool;
+}
+
+/// Companion of a run, such as its export.
+pub trait RunCompanion: Send {
+    /// Begins once the run has begun.
+    fn begin(&mut self);
+
+    /// Ends with the run. May wait for a moment.
+    fn end(self: Box<Self>);
 }
 
 /// Run of a plan's agent.

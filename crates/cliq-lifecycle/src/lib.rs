@@ -22,7 +22,7 @@ mod table;
 mod worktrees;
 
 pub use brief::brief;
-pub use daemon::{AgentRun, Assignment, Daemon, DaemonEvent, PlanAgents};
+pub use daemon::{AgentRun, Assignment, Daemon, DaemonEvent, PlanAgents, RunCompanion};
 pub use document::{plan_document, reason_of, role_of, stage_of};
 pub use layout::{job_dir, plan_dir, read_plan_file};
 pub use machine::{Command, Context, Effects, Event, Note};

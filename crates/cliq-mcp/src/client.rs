@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cliq_protocol::without_credentials;
+use cliq_protocol::{TraceContext, without_credentials};
 use rmcp::model::{
-    CallToolRequestParams, ClientCapabilities, ClientConfig, ContentBlock, Implementation, Tool,
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ContentBlock, Implementation, RequestParamsMeta,
+    Tool,
 };
 use rmcp::service::{NotificationContext, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -166,15 +167,23 @@ impl McpClient {
         }
     }
 
-    /// Calls a tool. Returns its text.
+    /// Calls a tool. Returns its text. `trace` is the span of the call, which the server can continue (docs/telemetry.md).
     ///
     /// # Errors
     /// Returns the text of a tool that failed, or the reason why there is no result.
-    pub fn call(&mut self, tool: &str, arguments: Map<String, Value>) -> Result<String, String> {
+    pub fn call(
+        &mut self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        trace: Option<TraceContext>,
+    ) -> Result<String, String> {
         self.ensure_connected()?;
         let Some(connected) = &self.connected else { return Err(self.failed("it is not connected")) };
         let peer = connected.service.peer().clone();
-        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        if let Some(trace) = trace {
+            request.set_traceparent(&trace.to_string());
+        }
         let called = async { tokio::time::timeout(self.server.timeout, peer.call_tool(request)).await };
         match self.runtime.block_on(called) {
             Ok(Ok(result)) => {

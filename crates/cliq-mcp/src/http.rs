@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cliq_protocol::TraceContext;
 use http::Extensions;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -32,6 +33,19 @@ pub struct HttpTool {
     pub is_read_only: bool,
 }
 
+/// Call of a tool.
+#[derive(Debug)]
+pub struct HttpCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Arguments.
+    pub arguments: Map<String, Value>,
+    /// Span of the caller, if the message names it in `_meta`.
+    pub trace: Option<TraceContext>,
+    /// Reporter of progress.
+    pub progress: ProgressReporter,
+}
+
 /// Implementation of the tools. Errors are for the caller: the problem and the remedy.
 #[async_trait]
 pub trait HttpBackend: Send + Sync + 'static {
@@ -39,13 +53,7 @@ pub trait HttpBackend: Send + Sync + 'static {
     async fn tools(&self, request: &Extensions) -> Result<Vec<HttpTool>, String>;
 
     /// Calls a tool. A caller that goes away cancels the call, not what it has started.
-    async fn call(
-        &self,
-        request: &Extensions,
-        name: &str,
-        arguments: Map<String, Value>,
-        progress: &ProgressReporter,
-    ) -> Result<Value, String>;
+    async fn call(&self, request: &Extensions, call: HttpCall) -> Result<Value, String>;
 }
 
 /// Reporter of progress to the caller, if the caller asked for it.
@@ -132,8 +140,14 @@ impl ServerHandler for McpSession {
         let token = context.meta.get_progress_token();
         let progress = ProgressReporter { target: token.map(|token| (context.peer.clone(), token)) };
         let request = request_of(&context);
-        let arguments = call.arguments.unwrap_or_default();
-        let called = self.backend.call(&request, &call.name, arguments, &progress);
+        let call = HttpCall {
+            name: call.name.into_owned(),
+            arguments: call.arguments.unwrap_or_default(),
+            // Text that is no context is as good as none.
+            trace: context.meta.get_traceparent().and_then(|trace| trace.parse().ok()),
+            progress,
+        };
+        let called = self.backend.call(&request, call);
         let result = tokio::select! {
             result = called => result,
             () = context.ct.cancelled() => Err("the call was cancelled".to_owned()),

@@ -28,7 +28,7 @@ const MESSAGE_LIMIT: usize = 16 << 20;
 #[cfg(feature = "client")]
 pub use client::{McpClient, McpServer, McpTool, McpTransport};
 #[cfg(feature = "http")]
-pub use http::{HttpBackend, HttpTool, McpService, McpSession, ProgressReporter, mcp_service};
+pub use http::{HttpBackend, HttpCall, HttpTool, McpService, McpSession, ProgressReporter, mcp_service};
 
 /// The implementation of the tools. Errors are for the caller: what was wrong, and what would be right.
 #[async_trait]

@@ -6,7 +6,7 @@ use std::process::Command;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, SharedPath, read_limited, read_within, write_atomic};
 use cliq_gateway::Inbox;
-use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, Slots, TaskLoop};
+use cliq_lifecycle::{AgentRun, Assignment, Config, PlanAgents, Role, RunCompanion, Slots, TaskLoop};
 use cliq_orchestrator::RunPlan;
 use cliq_settings::{LauncherChoice, PlanSettings, RoleSettings, RunSettings, Settings, TaskLoopChoice};
 use cliq_workflow::{Agent, ValidatedWorkflow};
@@ -23,17 +23,36 @@ pub const SIGNAL_FILES: &str = "CLIQ_SIGNAL_FILES";
 /// The most bytes of a role file.
 const ROLE_LIMIT: u64 = 16 << 20;
 
+/// Maker of the companions of runs.
+type Companions = Box<dyn Fn(&RunPlan) -> Option<Box<dyn RunCompanion>> + Send + Sync>;
+
 /// The agents of plans by the settings of each project.
-#[derive(Debug, Clone)]
 pub struct SettingsPlanAgents {
     host: Host,
+    companions: Companions,
+}
+
+impl std::fmt::Debug for SettingsPlanAgents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SettingsPlanAgents").field("host", &self.host).finish_non_exhaustive()
+    }
 }
 
 impl SettingsPlanAgents {
     /// The agents of plans on a host.
     #[must_use]
     pub fn new(host: Host) -> Self {
-        Self { host }
+        Self { host, companions: Box::new(|_| None) }
+    }
+
+    /// Sets the companions of their runs, such as exports.
+    #[must_use]
+    pub fn with_companions(
+        mut self,
+        companions: impl Fn(&RunPlan) -> Option<Box<dyn RunCompanion>> + Send + Sync + 'static,
+    ) -> Self {
+        self.companions = Box::new(companions);
+        self
     }
 }
 
@@ -52,6 +71,10 @@ impl PlanAgents for SettingsPlanAgents {
         }
         let plan = agent.run_plan().map_err(|error| error.to_string())?;
         Ok(AgentRun::Here(Box::new(plan)))
+    }
+
+    fn companion(&self, plan: &RunPlan) -> Option<Box<dyn RunCompanion>> {
+        (self.companions)(plan)
     }
 
     fn projects(&self) -> Vec<Utf8PathBuf> {
@@ -176,6 +199,7 @@ impl PlanAgent {
         if plan.default_agent.is_none() && needs_agent {
             return Err(ProjectError::NoAgentForRole { role: self.role.to_string() });
         }
+        plan.trace = job.trace_source(&self.settings, None);
         plan.env = self.env;
         plan.env.extend(program_variables(job.host()));
         job.confine(&mut plan, &self.settings, access)?;

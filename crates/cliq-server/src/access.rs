@@ -8,7 +8,7 @@ mod oidc;
 mod session;
 
 pub(crate) use gatekeeper::Gatekeeper;
-pub(crate) use guard::{guard, header_text, is_own_origin, protect};
+pub(crate) use guard::{guard, header_text, is_own_origin, protect, without_secret};
 pub(crate) use host::AllowedHosts;
 pub(crate) use oidc::Provider;
 pub use oidc::{GroupScopes, OidcClient, OptionsError, ProviderOptions};

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cliq_model::{Run, TaskStore};
+use cliq_model::{Run, StoreError, TaskStore};
 use cliq_web::{Core, Problem};
 
 use crate::a2a::card_document::CardCache;
 use crate::a2a::mesh::status::Meshes;
 use crate::access::{Gatekeeper, Provider};
 use crate::access_log::AccessLog;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Present};
 use crate::options::ServerOptions;
 
 /// State of the server that all handlers share.
@@ -39,5 +39,20 @@ impl App {
     /// Finds a run by the id in an address.
     pub(crate) async fn run(&self, id: &str) -> Result<Run, Problem> {
         self.core.run(id).await
+    }
+
+    /// Brings the figures up to date.
+    pub(crate) async fn update_metrics(&self) -> Result<(), StoreError> {
+        let supervisor = &self.core.supervisor;
+        let present = Present {
+            runs: self.core.runs.counts().await?,
+            signals: self.core.signals.signal_counts().await?,
+            counters: supervisor.counters(),
+            subscribers: supervisor.hub().subscribers(),
+            up_seconds: self.started.elapsed().as_secs(),
+            now: cliq_fs::now(),
+        };
+        self.metrics.update(&present);
+        Ok(())
     }
 }

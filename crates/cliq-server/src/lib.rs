@@ -22,6 +22,7 @@ mod mcp;
 mod metrics;
 mod options;
 mod review_pages;
+mod run_figures;
 mod server;
 mod trace;
 mod wire_event;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use cliq_project::Host;
 use cliq_review::Directory;
-use cliq_settings::{OidcSettings, ReviewSettings, Secret, ServerSettings, Settings};
+use cliq_settings::{OidcSettings, ReviewSettings, Secret, ServerSettings, Settings, TelemetrySettings};
 use cliq_supervisor::{DelegationOptions, SupervisorOptions};
+use cliq_telemetry::ProcessTelemetry;
 
 use crate::a2a::TaskArtifacts;
 use crate::a2a::options::A2aOptions;
@@ -52,6 +53,10 @@ pub struct ServerOptions {
     pub provider: Option<ProviderOptions>,
     /// Directory of reviewers.
     pub reviewers: Directory,
+    /// Telemetry of the server itself, if it is exported.
+    pub telemetry: Option<ProcessTelemetry>,
+    /// Address of the page of a trace, with `{trace_id}` in the place of its id (`telemetry.trace_url`).
+    pub trace_url: Option<String>,
 }
 
 impl ServerOptions {
@@ -73,6 +78,8 @@ impl ServerOptions {
             public_url: server.public_url,
             provider: None,
             reviewers: ReviewSettings::read(settings).reviewers,
+            telemetry: None,
+            trace_url: TelemetrySettings::read(settings).trace_url,
         }
     }
 

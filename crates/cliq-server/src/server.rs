@@ -32,6 +32,7 @@ use crate::app::App;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
 use crate::options::{ServerOptions, TlsFiles};
+use crate::run_figures::RunFigures;
 use crate::{a2a, api, hooks, mcp};
 
 /// Minimum time for which finished reviews are kept. Their records stay in their projects.
@@ -150,7 +151,11 @@ impl Server {
         let hosts = AllowedHosts::new(options.allowed_hosts.iter().cloned());
         let gatekeeper =
             Gatekeeper::new(Arc::clone(&runs), session_token, admin_token, hosts, options.rate_limit);
-        let supervisor = Supervisor::start(options.supervisor_options(), Arc::clone(&runs)).await?;
+        let metrics = Arc::new(Metrics::new(options.telemetry.as_ref()));
+        let mut supervision = options.supervisor_options();
+        supervision.observer =
+            Some(Arc::new(RunFigures::new(supervision.host.clone(), Arc::clone(&metrics))));
+        let supervisor = Supervisor::start(supervision, Arc::clone(&runs)).await?;
         // It starts no more runs as soon as the server stops; what is under way is waited for at the end.
         let (stopped, ending) = (stopping.clone(), supervisor.clone());
         tokio::spawn(async move {
@@ -178,6 +183,7 @@ impl Server {
             people: People::new(options.reviewers.clone()),
             reviews: Arc::new(StoredReviews::new(supervisor.reviews(store.clone()), cliq_fs::now)),
             supervisor,
+            trace_url: options.trace_url.clone(),
             stopping,
         };
         let app = App {
@@ -190,7 +196,7 @@ impl Server {
             options,
             tasks: store,
             gatekeeper,
-            metrics: Arc::new(Metrics::default()),
+            metrics,
             access_log,
             started: Instant::now(),
         };
@@ -231,6 +237,7 @@ impl Server {
         });
         let pushes = tokio::spawn(a2a::deliver(Arc::clone(&self.app)));
         let meshes = tokio::spawn(a2a::join(Arc::clone(&self.app)));
+        let figures = tokio::spawn(export_figures(Arc::clone(&self.app)));
         let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
         let metrics = Arc::clone(&self.app.metrics);
         // In a task, as the thread that waits for the server would have to wake up for each connection.
@@ -242,9 +249,28 @@ impl Server {
         tidy.abort();
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();
+        figures.abort();
         let _ = meshes.await;
         self.app.core.triggers.stop().await;
         self.app.core.supervisor.stop().await;
+        if self.app.options.telemetry.is_some() {
+            update_figures(&self.app).await;
+        }
+    }
+}
+
+/// Keeps the figures that are exported up to date. The page `/metrics` updates them itself.
+async fn export_figures(app: Arc<App>) {
+    let Some(telemetry) = &app.options.telemetry else { return };
+    loop {
+        update_figures(&app).await;
+        tokio::time::sleep(telemetry.metrics_interval).await;
+    }
+}
+
+async fn update_figures(app: &App) {
+    if let Err(error) = app.update_metrics().await {
+        tracing::warn!(%error, "figures cannot be exported");
     }
 }
 
@@ -291,7 +317,7 @@ fn router(app: &Arc<App>) -> Router {
         .merge(mcp::routes(app))
         .fallback(not_found)
         // Not streams of events, and nothing small. Pages with secrets are shown once, and to who asked for them.
-        .layer(axum::middleware::from_fn(crate::trace::keep))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(app), crate::trace::keep))
         .layer(CompressionLayer::new())
         .layer(axum::middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))

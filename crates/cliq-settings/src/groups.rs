@@ -272,6 +272,7 @@ mod tests {
                 "telemetry.headers.*",
                 "telemetry.signals",
                 "telemetry.content",
+                "telemetry.trace_url",
                 "trusted_projects",
                 "registries.*",
                 "packages.signing_key",

@@ -66,6 +66,8 @@ pub enum Kind {
     Size,
     /// An address that begins with `http://` or `https://`.
     Url,
+    /// An address of traces, with `{trace_id}` in it.
+    TraceUrl,
     /// An address with a secret in it: never shown.
     SecretUrl,
     /// A list of texts.
@@ -85,6 +87,9 @@ pub enum Kind {
     /// Network access of a sandbox: `all`, `none`, or a list of hosts.
     Network,
 }
+
+/// Place of the id in an address of traces.
+const TRACE_ID: &str = "{trace_id}";
 
 /// Parts of the telemetry.
 const SIGNALS: &[&str] = &["traces", "metrics", "logs"];
@@ -217,6 +222,7 @@ impl Key {
             Kind::Duration => text.is_some_and(|text| parse_duration(text).is_ok()),
             Kind::Size => size_of(value).is_some(),
             Kind::Url | Kind::SecretUrl => is_url(),
+            Kind::TraceUrl => is_url() && text.is_some_and(|text| text.contains(TRACE_ID)),
             Kind::List => texts(),
             Kind::Signals => {
                 texts()
@@ -268,6 +274,9 @@ impl Kind {
             Self::Duration => "a duration such as \"90s\", \"45m\", \"8h\"".to_owned(),
             Self::Size => "a number of bytes, such as \"512m\" or \"4g\"".to_owned(),
             Self::Url | Self::SecretUrl => "an address with a host that begins with https:// or http://".to_owned(),
+            Self::TraceUrl => {
+                "an address with {trace_id}, such as \"http://localhost:16686/trace/{trace_id}\"".to_owned()
+            }
             Self::Network => "`all`, `none`, or a list of hosts".to_owned(),
             Self::List => "a list of texts".to_owned(),
             Self::Signals => "a list of traces, metrics and logs".to_owned(),

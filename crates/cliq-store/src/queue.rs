@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cliq_gateway::{Claim, Filter, Finish, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store};
+use cliq_gateway::{
+    Claim, Filter, Finish, NewSignal, PlanEvent, PlanRow, Signal, SignalCounts, SignalStatus, Step, Store,
+};
 use cliq_model::{Outcome, StoreError};
 
+use crate::cells::Cells;
 use crate::connection::{Connection, Target};
 use crate::error::DatabaseError;
 use crate::rows::signal;
@@ -60,6 +63,21 @@ async fn list(connection: &mut Connection, filter: &Filter) -> Result<Vec<Signal
         )
         .await?;
     answer.rows.iter().map(signal).collect()
+}
+
+async fn count(connection: &mut Connection) -> Result<SignalCounts, DatabaseError> {
+    let sql = "SELECT status, COUNT(*) AS number, MIN(created_at) AS oldest FROM signals GROUP BY status";
+    let answer = connection.run(sql, arguments![]).await?;
+    let mut counts = SignalCounts::default();
+    for row in &answer.rows {
+        let status = Cells::new(row, "signals", &["status"]).word("status", SignalStatus::parse)?;
+        counts.by_status.push((status, row.count("number")?));
+        if status == SignalStatus::Pending {
+            // Another program may have written a signal without a time.
+            counts.oldest_pending = row.text("oldest")?.parse().ok();
+        }
+    }
+    Ok(counts)
 }
 
 #[async_trait]
@@ -117,6 +135,10 @@ impl Store for SqlStore {
 
     async fn signals(&self, filter: &Filter) -> Result<Vec<Signal>, StoreError> {
         on!(self.reader(), connection => list(connection, filter).await)
+    }
+
+    async fn signal_counts(&self) -> Result<SignalCounts, StoreError> {
+        on!(self.reader(), connection => count(connection).await)
     }
 
     async fn signal(&self, id: i64) -> Result<Option<Signal>, StoreError> {

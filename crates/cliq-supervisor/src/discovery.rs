@@ -11,7 +11,7 @@ use cliq_model::{
     Change, Instance, Lifecycle, LifecycleEvent, Outcome, Run, RunOrigin, RunState, StoreError,
 };
 use cliq_orchestrator::Journal;
-use cliq_protocol::{RunId, TeamName};
+use cliq_protocol::{RunId, TeamName, TraceContext};
 
 use crate::clock;
 use crate::follower::{StartMode, follow};
@@ -64,7 +64,8 @@ async fn scan(
         let path = path.clone();
         shared.io.run(&instance.path, move || read(&path)).await.ok().flatten()
     };
-    let Some((id, team, lines)) = read else { return Ok(()) };
+    let Some(found) = read else { return Ok(()) };
+    let id = found.id.clone();
     if shared.is_followed(&id) {
         return Ok(());
     }
@@ -72,13 +73,13 @@ async fn scan(
         // Resumed by a person: follow it again to store the new events.
         Some(run)
             if (run.life.state.is_final() || run.life.state == RunState::Waiting)
-                && run.journal_lines < lines =>
+                && run.journal_lines < found.records =>
         {
             follow(shared, run, StartMode::Adopt);
         }
         Some(_) => {}
         None => {
-            let mut run = found_run(RunOrigin::Project, &instance.path, id, team);
+            let mut run = found_run(RunOrigin::Project, &instance.path, found);
             run.instance = Some(instance.id.clone());
             adopt(shared, run).await?;
         }
@@ -107,34 +108,46 @@ pub(crate) async fn adopt_trial(
     let opened = workspace.to_owned();
     let read = shared.io.run(workspace, move || read(&CliqDir::open(&opened).ok()?.journal()));
     let read = read.await.ok().flatten();
-    let Some((id, team, _)) = read else { return Ok(None) };
+    let Some(found) = read else { return Ok(None) };
+    let id = found.id.clone();
     if !shared.is_followed(&id) && shared.store.run(&id).await?.is_none() {
-        let mut run = found_run(RunOrigin::Evaluation, workspace, id.clone(), team);
+        let mut run = found_run(RunOrigin::Evaluation, workspace, found);
         "cliq eval".clone_into(&mut run.caller);
         adopt(shared, run).await?;
     }
     Ok(Some(id))
 }
 
-/// Returns the run id, the team and the number of records of a journal.
-fn read(path: &Utf8Path) -> Option<(RunId, TeamName, u64)> {
+/// Run whose journal was found.
+struct FoundRun {
+    id: RunId,
+    team: TeamName,
+    trace: Option<TraceContext>,
+    /// Number of records.
+    records: u64,
+}
+
+/// Reads a journal.
+fn read(path: &Utf8Path) -> Option<FoundRun> {
     let journal = Journal::read(path).ok()??;
     let id = RunId::parse_uuid(journal.run_id()?.as_str())?;
-    let team = journal.records.iter().find_map(|record| match &record.event {
-        cliq_orchestrator::RunEvent::RunStarted { team, .. } => Some(TeamName::parse(team)),
+    let (team, trace) = journal.records.iter().find_map(|record| match &record.event {
+        cliq_orchestrator::RunEvent::RunStarted { team, trace, .. } => Some((TeamName::parse(team), *trace)),
         _ => None,
     })?;
     // Only a run of a checked team has a journal.
     let team = team.map_err(|error| tracing::debug!(%path, %error, "the journal names no team")).ok()?;
-    Some((id, team, journal.records.len() as u64))
+    Some(FoundRun { id, team, trace, records: journal.records.len() as u64 })
 }
 
-fn found_run(origin: RunOrigin, workspace: &Utf8Path, id: RunId, team: TeamName) -> Run {
+fn found_run(origin: RunOrigin, workspace: &Utf8Path, found: FoundRun) -> Run {
     let mut life = Lifecycle::default();
     // Started without the supervisor.
     let _ = life.step(LifecycleEvent::Dispatched);
     let _ = life.step(LifecycleEvent::Began);
+    let FoundRun { id, team, trace, .. } = found;
     let mut run = Run::new(id, team, origin, workspace.to_owned(), clock::now());
+    run.request.spec.trace = trace;
     "cliq run".clone_into(&mut run.caller);
     run.life = life;
     run

@@ -94,7 +94,15 @@ async fn accompany(shared: Arc<Shared>, handle: Arc<FollowerHandle>, run: Run, m
         adopted: (mode == StartMode::Adopt).then(Instant::now),
         run,
     };
+    let observer = shared.options.observer.clone();
+    if let Some(observer) = observer.as_ref().filter(|_| mode == StartMode::Start) {
+        let since = follower.run.woken_at.unwrap_or(follower.run.queued_at);
+        observer.starts(&follower.run, crate::clock::now().since(since));
+    }
     follower.work(mode).await;
+    if let Some(observer) = observer.filter(|_| !follower.run.life.state.is_active()) {
+        observer.rests(&follower.run);
+    }
     if let Some(dir) = follower.dir.take() {
         shared.unwatch(&dir, &handle.waker);
         shared.unwatch(&dir.join(SIGNALS), &handle.speech);

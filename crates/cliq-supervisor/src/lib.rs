@@ -21,6 +21,7 @@ mod follower;
 mod hub;
 mod journal;
 mod last_run;
+mod observer;
 mod options;
 mod orchestrator;
 mod output;
@@ -46,6 +47,7 @@ pub use change::ChangeError;
 pub use counters::Counters;
 pub use delegation::{DelegationLog, DelegationOptions};
 pub use hub::{Hub, StoredEvent};
+pub use observer::ProcessObserver;
 pub use options::SupervisorOptions;
 pub use request::{
     AllowedTeams, CheckedRun, InputErrors, MAX_BUDGET_TOKENS, MAX_PARALLEL, MAX_REPOS, NewRun, RequestError,

@@ -14,6 +14,7 @@ use cliq_settings::{
 };
 
 use crate::delegation::{DelegationLog, DelegationOptions};
+use crate::observer::ProcessObserver;
 
 /// Options of a supervisor (settings `server.*`).
 ///
@@ -64,6 +65,8 @@ pub struct SupervisorOptions {
     pub delegation: Option<DelegationOptions>,
     /// Source of events for those who delegate runs, or `None` if there are no such runs.
     pub delegation_log: Option<Arc<dyn DelegationLog>>,
+    /// Observer of the processes of runs, if there is one.
+    pub observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 impl SupervisorOptions {
@@ -91,6 +94,7 @@ impl SupervisorOptions {
             trigger_repo_hosts: TriggerSettings::read(settings).repo_hosts,
             delegation: None,
             delegation_log: None,
+            observer: None,
         }
     }
 

@@ -69,6 +69,8 @@ pub mod key {
     pub const ERROR: &str = "error.type";
     /// Method of a request.
     pub const HTTP_METHOD: &str = "http.request.method";
+    /// Method of a request that the conventions do not know.
+    pub const HTTP_METHOD_ORIGINAL: &str = "http.request.method_original";
     /// Route of a request.
     pub const HTTP_ROUTE: &str = "http.route";
     /// Status of a response.

@@ -9,6 +9,7 @@ use cliq_fs::{CliqDir, IoContext, open_regular, transcripts_of};
 use cliq_orchestrator::{JournalError, JournalFollower, JournalUpdate, Record, RunEvent};
 use cliq_protocol::{PhaseName, RunId, Timestamp, TranscriptEntry};
 
+use crate::metrics::Measurement;
 use crate::span::Batch;
 use crate::spans::{SpanOptions, TraceBuilder};
 
@@ -25,6 +26,8 @@ pub struct RunFollower {
     builder: Option<TraceBuilder>,
     files: HashMap<Utf8PathBuf, TranscriptFile>,
     has_ended: bool,
+    /// Spans and lines up to the last end of the run, or of its process, which others have followed.
+    earlier: Batch,
 }
 
 /// Transcript, as far as it was read.
@@ -43,7 +46,16 @@ impl RunFollower {
     #[must_use]
     pub fn new(dir: CliqDir, options: SpanOptions) -> Self {
         let journal = JournalFollower::new(&dir.journal());
-        Self { dir, run: None, journal, options, builder: None, files: HashMap::new(), has_ended: false }
+        Self {
+            dir,
+            run: None,
+            journal,
+            options,
+            builder: None,
+            files: HashMap::new(),
+            has_ended: false,
+            earlier: Batch::default(),
+        }
     }
 
     /// The run, once its journal was read.
@@ -58,24 +70,53 @@ impl RunFollower {
         self.has_ended
     }
 
+    /// Returns the measurements of a run since its last end but one, or the last time but one that it was parked: those that were not there
+    /// at that time. Returns `None` if the run is not the present one of its project.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn last_measurements(
+        dir: CliqDir,
+        run: &RunId,
+        options: SpanOptions,
+    ) -> Result<Option<Vec<Measurement>>, JournalError> {
+        let mut follower = Self::new(dir, options);
+        follower.read_journal()?;
+        if follower.run.as_ref() != Some(run) {
+            return Ok(None);
+        }
+        let batch = follower.builder.as_mut().map(TraceBuilder::take).unwrap_or_default();
+        Ok(Some(batch.spans.into_iter().flat_map(|span| span.measurements).collect()))
+    }
+
     /// Reads what is new, and returns what is complete. Returns `None` once another run has begun in the project.
     ///
     /// # Errors
     /// The journal cannot be read.
     pub fn read(&mut self) -> Result<Option<Batch>, JournalError> {
+        if !self.read_journal()? {
+            return Ok(None);
+        }
+        let mut batch = std::mem::take(&mut self.earlier);
+        batch.append(self.builder.as_mut().map(TraceBuilder::take).unwrap_or_default());
+        Ok(Some(batch))
+    }
+
+    /// Reads what is new. Returns `false` once another run has begun in the project.
+    fn read_journal(&mut self) -> Result<bool, JournalError> {
         let (records, is_afresh) = match self.journal.read()? {
             JournalUpdate::More(records) => (records, false),
             JournalUpdate::Afresh(records) => (records, true),
-            _ => return Ok(Some(Batch::default())),
+            _ => return Ok(true),
         };
         if is_afresh {
             let Some(builder) =
                 records.first().and_then(|first| TraceBuilder::new(first, self.options.clone()))
             else {
-                return Ok(Some(Batch::default()));
+                return Ok(true);
             };
             if self.run.get_or_insert_with(|| builder.run_id().clone()) != builder.run_id() {
-                return Ok(None);
+                return Ok(false);
             }
             self.builder = Some(builder);
             self.files.clear();
@@ -87,10 +128,13 @@ impl RunFollower {
         for phase in working {
             self.read_transcripts(&phase, None);
         }
-        Ok(Some(self.builder.as_mut().map(TraceBuilder::take).unwrap_or_default()))
+        Ok(true)
     }
 
     fn apply(&mut self, record: &Record) {
+        if self.has_ended {
+            self.earlier.append(self.builder.as_mut().map(TraceBuilder::take).unwrap_or_default());
+        }
         let phases = self.builder.as_ref().map(|builder| builder.reads_before(record)).unwrap_or_default();
         let until = record.ts.time();
         for phase in phases {

@@ -102,6 +102,15 @@ metrics! {
     REVIEW_WAIT = "cliq.review.wait", MetricKind::Histogram(LONG), "s", "Time that reviews waited for people.";
     /// Cost of replies, as far as it is known.
     COST = "cliq.cost", MetricKind::Counter, "USD", "Cost of replies in US dollars, as far as it is known.";
+    /// Time that runs of a server waited for a slot.
+    QUEUE_WAIT = "cliq.queue.wait", MetricKind::Histogram(LONG), "s", "Time that runs waited for a slot.";
+    /// Runs of a server that wait for a slot.
+    QUEUE_LENGTH = "cliq.queue.length", MetricKind::Gauge, "{run}", "Runs that wait for a slot.";
+    /// Signals of plans, by status.
+    SIGNALS = "cliq.signals", MetricKind::Gauge, "{signal}", "Signals of plans, by status.";
+    /// Age of the oldest signal that waits to be processed.
+    SIGNAL_AGE = "cliq.signal.oldest.age", MetricKind::Gauge, "s",
+        "Age of the oldest signal that waits to be processed.";
     /// Runs in the store of a server, by state.
     RUNS = "cliq.runs", MetricKind::Gauge, "{run}", "Runs in the store, by state.";
     /// Orchestrators that a server started.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cliq_orchestrator::TraceSource;
-use cliq_protocol::TraceContext;
+use cliq_protocol::{TraceContext, TraceId};
 use cliq_settings::{Secret, Settings, TelemetrySettings};
 
 /// Default deadline of a request, as the OpenTelemetry specification has it.
@@ -12,6 +12,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const METRICS_INTERVAL: Duration = Duration::from_secs(60);
 /// Default time between exports of spans.
 const DELAY: Duration = Duration::from_secs(1);
+
+/// Names of the signals.
+const SIGNALS: [&str; 3] = ["traces", "metrics", "logs"];
 
 /// Receiver of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +49,23 @@ pub struct Sampler {
     pub follows_parent: bool,
 }
 
+impl Sampler {
+    /// Whether a trace is recorded. `caller` is the span that it continues.
+    #[must_use]
+    pub fn is_sampled(self, trace: TraceId, caller: Option<TraceContext>) -> bool {
+        match caller.filter(|_| self.follows_parent) {
+            Some(caller) => caller.is_sampled,
+            None => trace.sampling_value() < self.below,
+        }
+    }
+}
+
 /// Options of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportOptions {
     /// Receivers.
     pub signals: Signals,
-    /// Attributes of the resource, with `service.name`.
+    /// Attributes of the resource, with `service.name`. A [`Client`](crate::Client) adds `service.instance.id`.
     pub resource: Vec<(String, String)>,
     /// Sampler.
     pub sampler: Sampler,
@@ -87,6 +101,14 @@ pub enum OptionsError {
         /// Remedy.
         expected: &'static str,
     },
+    /// The address of one signal in place of the base address.
+    #[error(
+        "{name}: the address ends with that of one signal: write it without /v1/…, such as http://localhost:4318"
+    )]
+    SignalAddress {
+        /// Variable or setting.
+        name: String,
+    },
     /// An address that is none. Addresses are not quoted, as they may have a password.
     #[error("{name}: the address of the receiver is not one: write it as http://localhost:4318")]
     Address {
@@ -111,11 +133,11 @@ impl TelemetryOptions {
     #[must_use]
     pub fn trace_source(&self, caller: Option<TraceContext>) -> TraceSource {
         match (caller, &self.export) {
-            (Some(caller), Some(export)) if !export.sampler.follows_parent => {
-                let is_sampled = caller.trace.sampling_value() < export.sampler.below;
+            (Some(caller), Some(export)) => {
+                let is_sampled = export.sampler.is_sampled(caller.trace, Some(caller));
                 TraceSource::Within(TraceContext { is_sampled, ..caller })
             }
-            (Some(caller), _) => TraceSource::Within(caller),
+            (Some(caller), None) => TraceSource::Within(caller),
             (None, Some(export)) => TraceSource::Own { below: export.sampler.below },
             (None, None) => TraceSource::Off,
         }
@@ -182,6 +204,9 @@ impl Reader<'_> {
         }
         let chosen = &settings.signals;
         let own = format!("OTEL_EXPORTER_OTLP_{upper}_ENDPOINT");
+        // A key goes to the receiver that its owner has named, and to no other that an environment names.
+        let is_of_settings =
+            |url: &str| settings.endpoint.as_deref().is_some_and(|own| is_same_place(own, url));
         let (name, url) = if let Some(url) = self.get(&own) {
             (own, url)
         } else if let Some(base) = self.get("OTEL_EXPORTER_OTLP_ENDPOINT") {
@@ -195,7 +220,10 @@ impl Reader<'_> {
             return Ok(None);
         };
         let url = url::Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.ok_or(OptionsError::Address { name })?;
+        let url = url.ok_or_else(|| OptionsError::Address { name: name.clone() })?;
+        if SIGNALS.iter().any(|one| url.path().contains(&format!("/v1/{one}/v1/"))) {
+            return Err(OptionsError::SignalAddress { name });
+        }
         let either = |suffix: &str| {
             let own = format!("OTEL_EXPORTER_OTLP_{upper}_{suffix}");
             let shared = format!("OTEL_EXPORTER_OTLP_{suffix}");
@@ -218,8 +246,9 @@ impl Reader<'_> {
             None => TIMEOUT,
             Some((name, _)) => self.millis(&name, TIMEOUT)?,
         };
+        let own_headers = settings.headers.iter().filter(|_| is_of_settings(url.as_str()));
         let mut headers: Vec<(String, Secret)> =
-            settings.headers.iter().map(|(name, value)| (name.to_lowercase(), value.clone())).collect();
+            own_headers.map(|(name, value)| (name.to_lowercase(), value.clone())).collect();
         if let Some((name, value)) = either("HEADERS") {
             // The value may be a key, so that the error does not quote it.
             let pairs = pairs(&value).ok_or(OptionsError::Value {
@@ -324,6 +353,12 @@ impl Reader<'_> {
         // A loop without a pause would use a whole core.
         Ok(Duration::from_millis(self.number(name, default)?.clamp(10, 86_400_000)))
     }
+}
+
+/// Whether two addresses are of the same server.
+fn is_same_place(one: &str, other: &str) -> bool {
+    let place = |text: &str| url::Url::parse(text.trim()).ok().map(|url| url.origin());
+    place(one).is_some_and(|origin| place(other) == Some(origin))
 }
 
 /// Address of a signal below that of the receiver.

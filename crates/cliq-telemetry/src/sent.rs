@@ -19,7 +19,7 @@ pub struct Sent {
 #[derive(Debug, thiserror::Error)]
 pub enum SentError {
     /// Another process exports the run.
-    #[error("another process exports the run")]
+    #[error("another process is exporting the run: it ends within seconds")]
     Busy,
     /// The file cannot be read or written.
     #[error("cannot use {path}: {source}")]

@@ -158,3 +158,11 @@ pub struct Batch {
     /// Log lines.
     pub logs: Vec<LogLine>,
 }
+
+impl Batch {
+    /// Adds what follows.
+    pub(crate) fn append(&mut self, mut next: Self) {
+        self.spans.append(&mut next.spans);
+        self.logs.append(&mut next.logs);
+    }
+}

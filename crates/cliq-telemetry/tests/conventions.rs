@@ -1,9 +1,14 @@
 //! Spans and metrics against the published model of the conventions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use cliq_orchestrator::TraceSource;
+use cliq_protocol::{Timestamp, TraceContext};
 use cliq_telemetry::metrics::{METRICS, MetricKind};
-use cliq_telemetry::{Span, SpanKind, SpanOptions, Value, conventions};
+use cliq_telemetry::{
+    CallEnd, HttpRequest, RequestSpan, Sampler, Span, SpanKind, SpanOptions, Value, conventions,
+};
 use serde_json::Value as Json;
 
 use super::sample::build;
@@ -17,7 +22,8 @@ fn model(name: &str) -> Vec<Json> {
 
 /// Attributes of the registry by name.
 fn registry() -> BTreeMap<String, Json> {
-    let groups = ["gen-ai-registry", "mcp-registry", "error-registry"].into_iter().flat_map(model);
+    let files = ["gen-ai", "mcp", "error", "http", "url"].map(|name| format!("{name}-registry"));
+    let groups = files.iter().flat_map(|name| model(name));
     let attributes = groups.flat_map(|group| group["attributes"].as_array().cloned().unwrap_or_default());
     attributes.map(|attribute| (attribute["id"].as_str().expect("an id").to_owned(), attribute)).collect()
 }
@@ -54,7 +60,7 @@ fn is_of_type(value: &Value, attribute: &Json) -> bool {
 }
 
 fn of_conventions(name: &str) -> bool {
-    ["gen_ai.", "mcp.", "error."].iter().any(|prefix| name.starts_with(prefix))
+    ["gen_ai.", "mcp.", "error.", "http.", "url."].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[test]
@@ -63,17 +69,7 @@ fn spans_are_those_of_the_conventions() {
     let spans = build(SpanOptions { content: true, ..SpanOptions::default() }, &[]).spans;
     let mut operations = BTreeSet::new();
     for span in &spans {
-        for (name, value) in &span.attributes {
-            if of_conventions(name) {
-                let attribute = registry.get(*name).unwrap_or_else(|| panic!("{name} is in no registry"));
-                assert!(attribute["deprecated"].is_null(), "{name}");
-                assert!(is_of_type(value, attribute), "{name}: {value:?}");
-            } else {
-                assert!(name.starts_with("cliq.") || *name == conventions::OPENINFERENCE_KIND, "{name}");
-            }
-        }
-        let names: BTreeSet<&str> = span.attributes.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names.len(), span.attributes.len(), "{}: an attribute comes once", span.name);
+        check_attributes(span, &registry);
         let Some(Value::Text(operation)) = span.attribute("gen_ai.operation.name") else { continue };
         operations.insert(operation.clone());
         check(span, operation, &groups);
@@ -82,6 +78,58 @@ fn spans_are_those_of_the_conventions() {
         operations.into_iter().collect::<Vec<_>>(),
         ["chat", "execute_tool", "invoke_agent", "invoke_workflow"]
     );
+}
+
+fn check_attributes(span: &Span, registry: &BTreeMap<String, Json>) {
+    for (name, value) in &span.attributes {
+        if of_conventions(name) {
+            let attribute = registry.get(*name).unwrap_or_else(|| panic!("{name} is in no registry"));
+            assert!(attribute["deprecated"].is_null(), "{name}");
+            assert!(is_of_type(value, attribute), "{name}: {value:?}");
+        } else {
+            assert!(name.starts_with("cliq.") || *name == conventions::OPENINFERENCE_KIND, "{name}");
+        }
+    }
+    let names: BTreeSet<&str> = span.attributes.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), span.attributes.len(), "{}: an attribute comes once", span.name);
+}
+
+#[test]
+fn spans_of_requests_are_those_of_the_conventions() {
+    let registry = registry();
+    let sampler = Sampler { below: TraceSource::ALL, follows_parent: true };
+    let start = Timestamp::UNIX_EPOCH;
+    let begin = |caller| RequestSpan::begin(sampler, caller, "one", start);
+    let request =
+        HttpRequest { method: "POST", route: Some("/api/v1/runs"), path: "/api/v1/runs", scheme: "https" };
+    let strange = HttpRequest { method: "BREW", route: None, ..request };
+    let end = start.after(Duration::from_millis(3));
+    let over_http = |request, status| begin(None).end_http(request, status, end);
+    let over_mcp = |call| begin(None).end_tool("run_list", call, end);
+    let (http, mcp) = (["http-spans", "http-common"], ["mcp-spans", "mcp-common"]);
+    let (of_http, of_mcp) = ("span.http.server", "span.mcp.server");
+    let rows = [
+        (over_http(request, Some(201)), http, of_http, "POST /api/v1/runs", None),
+        (over_http(request, None), http, of_http, "POST /api/v1/runs", Some("cancelled")),
+        (over_http(strange, Some(503)), http, of_http, "HTTP", Some("503")),
+        (over_mcp(CallEnd::Done), mcp, of_mcp, "tools/call run_list", None),
+        (over_mcp(CallEnd::Failed), mcp, of_mcp, "tools/call run_list", Some("tool_error")),
+        (over_mcp(CallEnd::Cancelled), mcp, of_mcp, "tools/call run_list", Some("cancelled")),
+    ];
+    for (span, files, group, name, error) in rows {
+        check_attributes(&span, &registry);
+        let groups: Vec<Json> = files.into_iter().flat_map(model).collect();
+        for (name, is_required) in attributes(&groups, group) {
+            assert!(!is_required || span.attribute(&name).is_some(), "{} has no {name}", span.name);
+        }
+        assert_eq!((span.name.as_str(), span.kind), (name, SpanKind::Server));
+        assert_eq!(span.attribute("error.type"), error.map(Value::from).as_ref());
+        assert_eq!((span.has_failed(), span.parent), (span.error.is_some(), None));
+    }
+    let caller: TraceContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00".parse().unwrap();
+    let below = begin(Some(caller));
+    assert_eq!((below.context().trace, below.context().is_sampled), (caller.trace, false));
+    assert_eq!(below.end_http(request, Some(201), end).parent, Some(caller.span));
 }
 
 fn check(span: &Span, operation: &str, groups: &[Json]) {
@@ -133,9 +181,13 @@ fn metrics_are_those_of_the_conventions() {
 }
 
 #[test]
-fn the_version_is_that_of_the_address() {
+fn the_page_has_the_version_and_all_metrics() {
     let readme = include_str!("../../../fixtures/semconv/README.md");
     let version = conventions::SCHEMA_URL.rsplit('/').next().expect("a version");
     assert!(readme.contains(version));
-    assert!(include_str!("../../../docs/telemetry.md").contains(version));
+    let page = include_str!("../../../docs/telemetry.md");
+    assert!(page.contains(version));
+    for metric in METRICS {
+        assert!(page.contains(&format!("`{}`", metric.name)), "{} is not in docs/telemetry.md", metric.name);
+    }
 }

@@ -4,7 +4,7 @@ use cliq_orchestrator::Record;
 use cliq_protocol::{PhaseName, TranscriptEntry};
 use cliq_telemetry::{Batch, SpanOptions, TraceBuilder};
 
-const JOURNAL: &str = r#"
+pub(crate) const JOURNAL: &str = r#"
 {"event":"run_started","version":1,"run_id":"r1","team":"@a/b","title":"a secret title","cliq_version":"1","pid":7,"ts":"2026-01-31T10:30:00.000Z"}
 {"event":"phase_started","phase":"work","kind":"standard","iteration":1,"ts":"2026-01-31T10:30:00.100Z"}
 {"event":"agent_started","phase":"work","iteration":1,"agent":"claude-api","pid":8,"ts":"2026-01-31T10:30:00.200Z"}

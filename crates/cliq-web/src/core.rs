@@ -38,6 +38,8 @@ pub struct Core {
     pub reviews: Arc<StoredReviews>,
     /// Supervisor of the runs.
     pub supervisor: Supervisor,
+    /// Address of the page of a trace, with `{trace_id}` in the place of its id.
+    pub trace_url: Option<String>,
     /// Cancelled when the server stops. Streams end then.
     pub stopping: CancellationToken,
 }

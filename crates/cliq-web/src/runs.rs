@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cliq_model::{Caveat, Run, RunChanges, RunFilter, RunOrigin, RunState, RunTotals};
-use cliq_orchestrator::{Record, RunView};
+use cliq_orchestrator::{Record, RunTrace, RunView};
 use cliq_protocol::{RunId, TeamName, Timestamp};
 use cliq_supervisor::internals::status_document;
 use serde::Serialize;
@@ -90,6 +90,11 @@ pub struct RunDocument {
     /// Whether the files of the workspace respond. If not, the document contains what the server knows without them: the runs of team
     /// phases are missing from `phases`.
     pub workspace_responds: bool,
+    /// Id of the run's trace: 32 hexadecimal digits. It is exported if a receiver is named.
+    pub trace_id: String,
+    /// Address of the trace's page, if the setting `telemetry.trace_url` names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
     /// Trial of an evaluation, if the run is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialDocument>,
@@ -197,6 +202,10 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
     // Runs that ended before caveats were stored have them in their phases.
     summary.caveats = Caveat::of_document(&document);
     summary.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));
+    let caller = run.request.spec.trace;
+    let trace = RunTrace::new(run.id.clone(), caller).id();
+    // A trace that its caller does not record is nowhere.
+    let page = core.trace_url.as_ref().filter(|_| caller.is_none_or(|caller| caller.is_sampled));
     let document = RunDocument {
         summary,
         requirement: run.request.spec.requirement.clone(),
@@ -206,6 +215,8 @@ pub async fn find_run(core: &Arc<Core>, id: &str) -> Result<(Run, RunDocument), 
         phases,
         steering,
         workspace_responds,
+        trace_id: trace.to_string(),
+        trace_url: page.map(|url| url.replace("{trace_id}", &trace.to_string())),
         trial,
     };
     Ok((run, document))

@@ -64,6 +64,7 @@ impl TestCore {
             people: People::default(),
             reviews: Arc::new(StoredReviews::new(supervisor.reviews(Arc::new(store.clone())), || AT)),
             supervisor,
+            trace_url: None,
             stopping,
         };
         Self { core: Arc::new(core), store, _dir: dir }

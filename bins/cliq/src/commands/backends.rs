@@ -121,6 +121,9 @@ pub(super) fn run(kind: BackendKind, job: &RunJob, json: bool, headless: bool) -
         });
         Ok(cliq_backends::run(backend.as_ref(), job, &mut display, &cancel).await?)
     })?;
+    if end.is_some() {
+        crate::run_export::send_rest_from_here(&job.project, &job.settings);
+    }
     let Some(end) = end else {
         ui::warning("cancelled before the run began");
         return Ok(ExitCode::from(130));

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cliq_fs::{CliqDir, ProjectLock};
-use cliq_lifecycle::{Daemon, Plans};
+use cliq_lifecycle::{Daemon, Plans, RunCompanion};
+use cliq_orchestrator::RunPlan;
+use cliq_project::Host;
 use cliq_project::internals::SettingsPlanAgents;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +19,7 @@ use crate::args::DaemonCommand;
 use crate::failure::Failure;
 use crate::gateway::{self, block_on, home};
 use crate::project;
+use crate::run_export::RunExport;
 use crate::ui::{self, paint};
 
 /// Deadline for the start of a daemon, and for the end of all agents.
@@ -53,14 +56,29 @@ fn work(detached: bool) -> Result<ExitCode, Failure> {
         let stop = CancellationToken::new();
         stop_by_signals(&stop, detached)?;
         print(&format!("serving {place}, process {}", std::process::id()));
-        let daemon =
-            Daemon::new(Plans::new(store), Arc::new(SettingsPlanAgents::new(project::host())), |event| {
-                print(&event.to_string())
-            });
+        let host = project::host();
+        let agents =
+            SettingsPlanAgents::new(host.clone()).with_companions(move |plan| companion(&host, plan));
+        let daemon = Daemon::new(Plans::new(store), Arc::new(agents), |event| print(&event.to_string()));
         daemon.run(&home()?, stop).await?;
         print("stopped");
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Returns the export of an agent's run.
+fn companion(host: &Host, plan: &RunPlan) -> Option<Box<dyn RunCompanion>> {
+    RunExport::of(host, plan).map(|export| Box::new(export) as Box<dyn RunCompanion>)
+}
+
+impl RunCompanion for RunExport {
+    fn begin(&mut self) {
+        self.run_begun();
+    }
+
+    fn end(self: Box<Self>) {
+        self.finish();
+    }
 }
 
 /// Writes a line of the log. A log without a reader is no reason to stop.

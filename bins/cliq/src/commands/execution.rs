@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use cliq_orchestrator::{PipelineStatus, Record, RunPlan, RunView};
+use cliq_orchestrator::{PipelineStatus, Record, RunEvent, RunPlan, RunView};
 use cliq_project::{Host, RunStart};
 
 use super::signals::interrupted;
@@ -54,6 +54,9 @@ pub(super) fn execute_until(
         let on_event = |record: &Record, view: &RunView| {
             if let Some(export) = &mut export {
                 export.run_begun();
+                if matches!(record.event, RunEvent::RunFinished { .. } | RunEvent::RunParked { .. }) {
+                    export.run_ended();
+                }
             }
             reader_is_gone = reader_is_gone || show(record, view).is_err();
         };

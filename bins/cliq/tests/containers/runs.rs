@@ -1,13 +1,15 @@
 //! Display of a run in a container: the same as of any other run.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
 use cliq_testkit::chain;
-use cliq_testkit::env::Env;
+use cliq_testkit::env::{Env, done};
 use cliq_testkit::steps::{begun, steps};
 
 use crate::containers::engine::{containers, inspect, project, said};
+use crate::telemetry::collector::Collector;
 
 #[test]
 fn a_run_works_in_a_container_and_leaves_none() {
@@ -27,6 +29,21 @@ fn a_run_works_in_a_container_and_leaves_none() {
 }
 
 #[test]
+fn what_a_container_could_not_export_is_sent_from_here() {
+    // Nothing in the container reaches the receiver: its own 127.0.0.1 is another one.
+    let Some(collector) = Collector::start("200", "0") else { return };
+    let Some(env) = project(&chain(&["true"]), &[]) else { return };
+    let mut run = env.command(["run", "--headless"]);
+    run.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    done(&run.output().expect("it starts")).expect(0);
+    let spans = collector.spans();
+    let names: BTreeSet<&str> = spans.iter().filter_map(|span| span["name"].as_str()).collect();
+    assert_eq!(names.len(), 3, "the run, its phase and its command: {names:?}");
+    assert_eq!(spans.len(), 3, "each once");
+    assert_eq!(spans[0]["attributes"]["cliq.run.id"], env.run_id());
+}
+
+#[test]
 fn events_and_exit_codes_are_those_of_the_run() {
     let Some(env) = project(&chain(&["true", "exit 7"]), &[]) else { return };
     let done = env.cliq(["run", "--json"]).expect(3);
@@ -42,8 +59,8 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
     let run = begun(&env, &["run", "--headless"]);
     let pid = rustix::process::Pid::from_raw(run.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let done = cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(130).says("CANCELLED");
-    assert!(done.stdout.contains("cancelled by a signal"), "{}", done.stdout);
+    let ended = done(&run.wait_with_output().unwrap()).expect(130).says("CANCELLED");
+    assert!(ended.stdout.contains("cancelled by a signal"), "{}", ended.stdout);
     assert_eq!(containers(&env.home()), [""; 0]);
 
     std::fs::remove_file(env.path("second")).unwrap();
@@ -51,7 +68,7 @@ fn a_run_is_cancelled_by_a_signal_and_by_cancel() {
     env.cliq(["attach"]).expect(1).says("works in a container");
     env.cliq(["run", "-f"]).expect(4).says("is running");
     env.cliq(["cancel"]).expect(0).says("it has stopped");
-    cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(130);
+    done(&run.wait_with_output().unwrap()).expect(130);
     assert_eq!(containers(&env.home()), [""; 0]);
     env.write("go", "");
     env.cliq(["run", "--resume"]).expect(0);
@@ -71,7 +88,7 @@ fn a_run_outlives_what_started_it_and_is_followed_again() {
     env.wait_for("it follows", || env.read("said").contains("following it"));
     std::thread::sleep(Duration::from_millis(500));
     env.write("go", "");
-    let done = cliq_testkit::env::done(&follower.wait_with_output().unwrap()).expect(0).says("COMPLETED");
+    let done = done(&follower.wait_with_output().unwrap()).expect(0).says("COMPLETED");
     assert_eq!(done.stdout.matches("p2: started").count(), 1, "{}", done.stdout);
     assert_eq!(env.read("ran"), "0\n1\n2\n", "nothing ran twice");
     assert_eq!(env.phases()["p1"], ("completed".to_owned(), 1));
@@ -130,7 +147,7 @@ fn teams_within_and_people_who_review() {
     // Its page is served on this machine.
     env.wait_for("a link", || env.cliq(["review", "show", &id]).stdout.contains("http://127.0.0.1:"));
     env.cliq(["review", "approve", &id]).expect(0);
-    cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
+    done(&run.wait_with_output().unwrap()).expect(0);
     assert_eq!(env.read("ran"), "inner\nlast\n");
 }
 
@@ -159,7 +176,7 @@ fn containers_are_bounded_and_who_comes_first_begins_first() {
     (0..3).for_each(|n| env.write(&format!("sub{n}/go"), ""));
     let mut times = Vec::new();
     for (n, run) in runs.into_iter().enumerate() {
-        cliq_testkit::env::done(&run.wait_with_output().unwrap()).expect(0);
+        done(&run.wait_with_output().unwrap()).expect(0);
         let journal = env.read(&format!("sub{n}/.cliq/journal.jsonl"));
         let ts = |line: Option<&str>| {
             let event: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();
@@ -186,11 +203,11 @@ fn a_run_that_waits_for_its_place_is_cancelled() {
     let waiting = at(&["run", "--headless"]).spawn().unwrap();
     env.wait_for("it waits", || env.exists("other/.cliq/follower") && env.has_text("other/.cliq/follower"));
     // No other is started beside it.
-    cliq_testkit::env::done(&at(&["run", "--headless"]).output().unwrap()).expect(4).says("is running");
-    cliq_testkit::env::done(&at(&["cancel"]).output().unwrap()).expect(0).says("it has stopped");
-    let ended = cliq_testkit::env::done(&waiting.wait_with_output().unwrap()).expect(130);
+    done(&at(&["run", "--headless"]).output().unwrap()).expect(4).says("is running");
+    done(&at(&["cancel"]).output().unwrap()).expect(0).says("it has stopped");
+    let ended = done(&waiting.wait_with_output().unwrap()).expect(130);
     ended.says("cancelled before the run began");
     assert!(!env.exists("other/ran"));
     env.write("go", "");
-    cliq_testkit::env::done(&first.wait_with_output().unwrap()).expect(0);
+    done(&first.wait_with_output().unwrap()).expect(0);
 }

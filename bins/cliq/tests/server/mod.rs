@@ -8,7 +8,7 @@ mod generated_client;
 mod mcp;
 mod operations;
 mod outcomes;
-mod parking;
+pub(crate) mod parking;
 mod parking_kills;
 mod postgres;
 mod readers;

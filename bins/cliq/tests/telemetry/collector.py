@@ -8,6 +8,7 @@ import gzip
 import http.server
 import json
 import sys
+import threading
 import time
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -15,6 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 STATUS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+PRINTING = threading.Lock()
 DELAY = float(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
@@ -48,7 +50,7 @@ def points(body):
             for metric in scope.metrics:
                 kind = metric.WhichOneof("data")
                 for point in getattr(metric, kind).data_points:
-                    shown = {"metric": metric.name, "unit": metric.unit, "kind": kind, "attributes": plain(point.attributes)}
+                    shown = {"resource": plain(resource.resource.attributes), "metric": metric.name, "unit": metric.unit, "kind": kind, "attributes": plain(point.attributes)}
                     if kind == "histogram":
                         shown["count"], shown["sum"] = point.count, point.sum
                     else:
@@ -81,7 +83,9 @@ class Collector(http.server.BaseHTTPRequestHandler):
         kind, read = READERS[self.path]
         for shown in read(body):
             shown["request"] = {"type": self.headers["content-type"], "key": self.headers.get("x-key")}
-            print(json.dumps({kind: shown}), flush=True)
+            # Signals come at the same time.
+            with PRINTING:
+                print(json.dumps({kind: shown}), flush=True)
         self.send_response(STATUS)
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", "0")

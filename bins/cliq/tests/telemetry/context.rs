@@ -1,9 +1,12 @@
 //! Trace context of callers, and of the processes of a run.
 
-use cliq_testkit::env::{Env, done};
+use cliq_scripted_model::Behavior;
+use cliq_testkit::env::{Env, done, python_with};
 use serde_json::json;
 
 use super::collector::{Collector, named};
+use crate::coder;
+use crate::coder::world::{World, call, calls, says, script};
 
 const TEAM: &str = "workflow:
   phases:
@@ -49,4 +52,24 @@ fn a_trace_goes_on_without_a_receiver_and_is_not_exported_if_its_caller_does_not
     with(&format!("00-{TRACE}-{CALLER}-00"), Some(&collector.endpoint));
     assert!(env.read("agent").ends_with("-00\n"));
     assert_eq!(json!(collector.all("span")), json!([]));
+}
+
+#[test]
+fn a_call_of_an_mcp_server_names_its_span() {
+    let Some(collector) = Collector::start("200", "0") else { return };
+    let Some(python) = python_with("mcp.server.mcpserver") else { return };
+    let replies = [calls("", &[call("where__trace", json!({}))]), says("Done.")];
+    let world = World::new("claude-api", coder::world::TEAM, &script(&replies), Behavior::default());
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/telemetry/mcp_server.py");
+    for (key, value) in [("mcp.where.command", python.to_str().expect("UTF-8")), ("mcp.where.args", file)] {
+        world.env.cliq(["settings", "set", "-g", key, value]).expect(0);
+    }
+    world.env.cliq(["settings", "set", "-g", "mcp.where.trusted", "true"]).expect(0);
+    let mut run = world.env.command(["run", "--headless"]);
+    run.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    done(&run.output().expect("it starts")).expect(0);
+    let spans = collector.spans();
+    let tool = named(&spans, "execute_tool where__trace")[0];
+    let of = |key: &str| tool[key].as_str().expect("an id").to_owned();
+    assert_eq!(world.results("work.1")[0].0.trim(), format!("00-{}-{}-01", of("trace"), of("id")));
 }

@@ -1,6 +1,8 @@
 //! Export of runs over OTLP (docs/telemetry.md) to a receiver that decodes requests with the classes that OpenTelemetry publishes.
 
-mod collector;
+pub(crate) mod collector;
 mod context;
+mod plans;
 mod receivers;
 mod runs;
+mod server;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cliq_testkit::env::{Env, done};
+use serde_json::json;
 
 use super::collector::Collector;
 
@@ -20,7 +21,7 @@ fn what_a_receiver_did_not_take_is_sent_later() {
     let env = Env::new(TEAM, &[]);
     let said = run(&env, "http://127.0.0.1:9");
     assert_eq!(said.matches("warning: ").count(), 1, "{said}");
-    assert!(said.contains("telemetry: http://127.0.0.1:9/v1/traces cannot be reached for traces"), "{said}");
+    assert!(said.contains("telemetry: http://127.0.0.1:9/v1/traces does not take traces now"), "{said}");
     assert!(said.contains("cliq telemetry send"), "{said}");
     // The process in the background tries it for a while.
     let Some(collector) = Collector::start("200", "0") else { return };
@@ -93,12 +94,21 @@ fn options_that_are_not_understood_are_named_once_and_end_no_run() {
     assert!(said.contains("OTEL_EXPORTER_OTLP_HEADERS") && !said.contains("sk-secret"), "{said}");
     let said = with("OTEL_SDK_DISABLED", "true");
     assert!(!said.contains("telemetry"), "{said}");
+    let said = with("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9/v1/traces");
+    assert!(said.contains("OTEL_EXPORTER_OTLP_ENDPOINT: the address ends with that of one signal"), "{said}");
+    // With a receiver in the settings too.
+    env.cliq(["settings", "set", "-g", "telemetry.endpoint", "http://127.0.0.1:9"]).expect(0);
+    let mut command = env.command(["run", "-f", "--headless"]);
+    let output = command.env("OTEL_TRACES_SAMPLER", "sometimes").output().expect("it starts");
+    let said = done(&output).expect(0).stderr;
+    assert!(said.contains("OTEL_TRACES_SAMPLER: \"sometimes\" is not understood"), "{said}");
 }
 
 #[test]
 fn settings_name_a_receiver() {
     let env = Env::new(TEAM, &[]);
     env.cliq(["telemetry", "show"]).expect(0).says("nothing is exported");
+    env.cliq(["telemetry", "send", "--run-dir", "."]).expect(1).says("there is no run in .");
     env.cliq(["telemetry", "send"]).expect(1).says("there is no receiver");
     let Some(collector) = Collector::start("200", "0") else { return };
     env.cliq(["settings", "set", "-g", "telemetry.endpoint", &collector.endpoint]).expect(0);
@@ -118,4 +128,15 @@ fn settings_name_a_receiver() {
     let spans = collector.spans();
     assert_eq!(spans[0]["request"]["key"], "sk-of-settings");
     assert_eq!((collector.all("point").len(), collector.all("line").len()), (0, 0));
+    let shown = env.cliq(["telemetry", "show", "--json"]).expect(0).json();
+    assert_eq!((&shown["last_trace"], shown["sampled"].as_f64()), (&spans[0]["trace"], Some(1.0)));
+    // A run of before is sent by its directory; another receiver does not get the key.
+    let first = env.run_id();
+    let Some(other) = Collector::start("200", "0") else { return };
+    let mut run = env.command(["run", "-f", "--headless"]);
+    done(&run.env("OTEL_EXPORTER_OTLP_ENDPOINT", &other.endpoint).output().expect("it starts")).expect(0);
+    assert_eq!(other.spans()[0]["request"]["key"], json!(null));
+    let place = format!(".cliq/history/{first}");
+    let sent = env.cliq(["telemetry", "send", "--json", "--run-dir", &place]).expect(0).json();
+    assert_eq!((&sent["complete"], &sent["spans"]), (&true.into(), &0.into()), "{sent}");
 }

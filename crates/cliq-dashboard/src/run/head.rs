@@ -80,6 +80,7 @@ pub(super) fn summary(run: &Run, document: &RunDocument) -> Markup {
             span { "used " (usage(&summary.usage)) (estimated(has_estimates(&document.phases))) }
             @if let Some(changes) = &summary.changed { span { "changed " a href=(format!("/runs/{}/changes", run.id)) { (changed(changes)) } } }
             @if let Some(instance) = &summary.instance { span { "in project " code { (instance) } } }
+            @if let Some(url) = &document.trace_url { span { a href=(url) rel="noreferrer" { "trace" } } }
             @if document.recoveries > 0 { span { "resumed " (document.recoveries) " times after a death" } }
         }
         @if let Some(reason) = &summary.reason {

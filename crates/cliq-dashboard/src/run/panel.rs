@@ -2,7 +2,7 @@
 
 use cliq_model::Run;
 use cliq_protocol::{Limited, Sandbox};
-use cliq_web::{Core, read_log};
+use cliq_web::{Core, RunDocument, read_log};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn find<'a>(phases: &'a Value, name: &str) -> Option<&'a Value> {
 /// The panel of a phase.
 pub(super) fn panel(
     run: &Run,
-    phases: &Value,
+    document: &RunDocument,
     phase: &Value,
     words: &Words,
     files: Option<&RunFiles>,
@@ -35,7 +35,8 @@ pub(super) fn panel(
     let rounds = phase["iterations"].as_u64().unwrap_or(0);
     let millis = phase["duration_ms"].as_i64().unwrap_or(0);
     let since = phase["running_since_ms"].as_i64().map_or(0, |since| cliq_fs::now_millis() - since);
-    let items: Vec<&Value> = phases
+    let items: Vec<&Value> = document
+        .phases
         .as_array()
         .into_iter()
         .flatten()
@@ -50,6 +51,7 @@ pub(super) fn panel(
             span { (text("type")) @if phase["support"] == true { " (support)" } }
             span { (rounds) @if rounds == 1 { " round" } @else { " rounds" } }
             span { "took " (cliq_project::internals::duration(millis + since)) }
+            @if let Some(url) = &document.trace_url { span { a href=(url) rel="noreferrer" { "trace" } } }
         }
         @if let Some(kept) = phase["kept_from"].as_str() { p.note { "Kept from run " a href=(format!("/runs/{kept}")) { (kept) } "." } }
         @if let Ok(limited) = Limited::read(phase["limited"].clone(), "limited") {

@@ -8,14 +8,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, write_atomic};
 use cliq_gateway::PlanName;
 use cliq_model::StoreError;
-use cliq_orchestrator::{Journal, Run, RunPlan, RunView};
+use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::job_outcome::{JobOutcome, end_of, finished, output, used};
 use super::remote_agents::{ask_to_end, follow};
-use super::{AgentRun, Assignment, Daemon, DaemonEvent};
+use super::{AgentRun, Assignment, Daemon, DaemonEvent, PlanAgents};
 use crate::brief::{brief, draft_file};
 use crate::layout::{assignment_file, job_dir, plan_dir, read_plan_file};
 use crate::machine::{Context, Event};
@@ -243,7 +243,7 @@ impl Daemon {
                     Err(why) => JobOutcome::NotStarted(why),
                     Ok(AgentRun::Here(plan)) => {
                         let _ = fs::remove_file(assignment_file(&assignment.dir));
-                        work(*plan, &assignment, &|name| agents.has_env(name), token).await
+                        work(*plan, &assignment, agents.as_ref(), token).await
                     }
                     Ok(AgentRun::Elsewhere(command)) => follow(*command, &assignment, token).await,
                 },
@@ -358,18 +358,25 @@ impl JobDirectory {
 async fn work(
     plan: RunPlan,
     assignment: &Assignment,
-    has_env: &(dyn Fn(&str) -> bool + Sync),
+    agents: &dyn PlanAgents,
     stop: CancellationToken,
 ) -> JobOutcome {
     let dir = plan.dir.clone();
-    let mut run = match Run::start(plan, has_env) {
+    let mut companion = agents.companion(&plan);
+    let mut run = match Run::start(plan, &|name: &str| agents.has_env(name)) {
         Ok(run) => run,
         Err(error) => return JobOutcome::NotStarted(error.to_string()),
     };
     let mut stopped = false;
     loop {
         tokio::select! {
-            record = run.next() => if record.is_none() { break },
+            record = run.next() => match record {
+                None => break,
+                Some(record) if matches!(record.event, RunEvent::RunStarted { .. }) => {
+                    companion.iter_mut().for_each(|companion| companion.begin());
+                }
+                Some(_) => {}
+            },
             () = stop.cancelled(), if !stopped => {
                 stopped = true;
                 run.cancel();
@@ -377,6 +384,9 @@ async fn work(
         }
     }
     let view: RunView = run.finish().await;
+    if let Some(companion) = companion {
+        let _ = tokio::task::spawn_blocking(move || companion.end()).await;
+    }
     let success = view.completed();
     if stopped && !success {
         return JobOutcome::Stopped(used(&dir));

@@ -99,7 +99,7 @@ async fn check(app: &App, peer: SocketAddr, request: &mut Request) -> Result<(),
 }
 
 /// A path as it may be logged: the link of a reviewer is a secret.
-fn without_secret(path: &str) -> &str {
+pub(crate) fn without_secret(path: &str) -> &str {
     let end = path.strip_prefix("/review/").and_then(|rest| rest.find('/'));
     end.and_then(|end| path.get(.."/review/".len() + end)).unwrap_or(path)
 }

@@ -42,8 +42,6 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
 /// Figures in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"), Reading))]
 pub(crate) async fn metrics(_: Reader, State(app): State<Arc<App>>) -> Result<impl IntoResponse, Problem> {
-    let counts = app.core.runs.counts().await?;
-    let (supervisor, up) = (&app.core.supervisor, app.started.elapsed().as_secs());
-    let text = app.metrics.render(&counts, supervisor.counters(), supervisor.hub().subscribers(), up);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
+    app.update_metrics().await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render()))
 }

@@ -131,6 +131,7 @@ impl Call<'_> {
             requirement: arguments.text("requirement")?,
             inputs: arguments.rest()?,
             budget: Budget { tokens: None, usd: budget },
+            trace: crate::trace::incoming(),
             ..RunSpec::default()
         };
         let new = NewRun::new(spec).with_instance(instance).with_caller(&self.caller.label);

@@ -15,5 +15,7 @@ group! {
             "what is exported, of traces, metrics and logs; without it all three";
         "telemetry.content", content: bool = "false",
             "whether prompts, answers, and arguments and results of tools are exported";
+        "telemetry.trace_url", trace_url: Option<String> as TraceUrl,
+            "the page of a trace, with {trace_id}, such as http://localhost:16686/trace/{trace_id}; pages of runs link to it";
     }
 }

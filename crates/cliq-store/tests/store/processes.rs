@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use cliq_gateway::{
-    Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalStatus, Step, Store,
+    Claim, Filter, Finish, Inbox, NewSignal, PlanEvent, PlanRow, Signal, SignalCounts, SignalStatus, Step,
+    Store,
 };
 use cliq_model::{Outcome, StoreError};
 use cliq_store::{Location, SqlStore};
@@ -238,6 +239,9 @@ impl Store for Pausing {
         unreachable!("the bridge does not")
     }
     async fn signals(&self, _: &Filter) -> Result<Vec<Signal>, StoreError> {
+        unreachable!("the bridge does not")
+    }
+    async fn signal_counts(&self) -> Result<SignalCounts, StoreError> {
         unreachable!("the bridge does not")
     }
     async fn signal(&self, _: i64) -> Result<Option<Signal>, StoreError> {

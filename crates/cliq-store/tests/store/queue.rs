@@ -54,6 +54,14 @@ pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &impl Plac
         .await
         .unwrap();
     assert_eq!(listed.iter().map(|signal| signal.id).collect::<Vec<_>>(), [second]);
+    let mut counts = store.signal_counts().await.unwrap();
+    counts.by_status.sort_by_key(|(status, _)| status.as_str());
+    assert_eq!(
+        counts.by_status,
+        [(SignalStatus::Done, 1), (SignalStatus::Pending, 1), (SignalStatus::Processing, 1)]
+    );
+    let other = store.signal(second + 1).await.unwrap().expect("it is there");
+    assert_eq!(counts.oldest_pending.expect("one is pending").to_string(), other.created_at);
 }
 
 /// A claim that was reset and claimed by another worker cannot be finished by the first (docs/signals.md).

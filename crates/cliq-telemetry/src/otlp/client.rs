@@ -16,6 +16,9 @@ use crate::metrics::Snapshot;
 use crate::options::{ExportOptions, Signal};
 use crate::span::{LogLine, Span};
 
+/// Attribute of the resource that tells the processes of a service apart.
+const INSTANCE: &str = "service.instance.id";
+
 /// Reason why a request was not taken. No error has a header or the content of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
@@ -50,7 +53,7 @@ pub enum ExportError {
         message: String,
     },
     /// The receiver cannot be reached, or is busy: the same request may be taken later.
-    #[error("{url} cannot be reached for {signal}: {message}")]
+    #[error("{url} does not take {signal} now: {message}")]
     Passing {
         /// Address.
         url: String,
@@ -73,7 +76,11 @@ pub struct Client {
 impl Client {
     /// Returns a client.
     #[must_use]
-    pub fn new(options: ExportOptions) -> Self {
+    pub fn new(mut options: ExportOptions) -> Self {
+        // Figures of processes with the same resource would replace one another.
+        if !options.resource.iter().any(|(name, _)| name == INSTANCE) {
+            options.resource.push((INSTANCE.to_owned(), uuid::Uuid::now_v7().to_string()));
+        }
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .user_agent(concat!("cliq/", env!("CARGO_PKG_VERSION")))
@@ -178,11 +185,23 @@ impl Client {
         let status = response.status().as_u16();
         let after =
             response.headers().get("retry-after").and_then(|after| after.to_str().ok()?.trim().parse().ok());
+        // A proxy, or a page at the same address, answers anything.
+        let is_page = response
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        let refused = |message: String| ExportError::Refused { url: url.clone(), signal: name, message };
         match status {
+            200..=299 if is_page => {
+                Err(refused("it answers with a web page, and is no receiver over OTLP (HTTP)".to_owned()))
+            }
             200..=299 => response.body_mut().read_to_vec().map_err(|error| passing(error.to_string(), None)),
-            404 | 405 | 415 | 501 => Err(ExportError::NotTaken { url, signal: name, status }),
+            404 | 405 | 415 | 501 => Err(ExportError::NotTaken { url: url.clone(), signal: name, status }),
             408 | 429 | 502..=504 => Err(passing(format!("status {status}"), after.map(Duration::from_secs))),
-            _ => Err(ExportError::Refused { url, signal: name, message: format!("status {status}") }),
+            401 | 403 => Err(refused(format!(
+                "status {status}: its key is a header in `telemetry.headers` or OTEL_EXPORTER_OTLP_HEADERS"
+            ))),
+            _ => Err(refused(format!("status {status}"))),
         }
     }
 }

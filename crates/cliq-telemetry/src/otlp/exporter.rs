@@ -1,6 +1,7 @@
 //! Exporter of a run: a thread beside it that follows journal and transcripts. The run neither waits for it nor fills its memory: what is
 //! not exported yet is in the files of the run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use cliq_fs::CliqDir;
 use cliq_protocol::{SpanId, Timestamp};
 
+use super::backoff::Backoff;
 use super::{Client, ExportError};
 use crate::follow::RunFollower;
 use crate::metrics::Registry;
@@ -17,10 +19,11 @@ use crate::sent::{Sent, SentError};
 use crate::span::{Batch, LogLine, Span};
 use crate::spans::SpanOptions;
 
-/// Maximum time between two attempts to reach a receiver.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Number of complete spans and lines at which reading pauses until a receiver has taken some.
 const MAX_WAITING: usize = 8192;
+
+/// Maximum time between two looks at the files of the run.
+const READ_AHEAD: Duration = Duration::from_millis(50);
 
 /// Positions of the signals.
 const TRACES: usize = 0;
@@ -47,6 +50,10 @@ pub struct ExportReport {
     pub logs: usize,
     /// Whether the receiver has taken everything up to the end of the run, or refused it for good.
     pub is_complete: bool,
+    /// Whether the sampler left the run out.
+    pub is_left_out: bool,
+    /// Signals that the receiver has no place for.
+    pub not_taken: Vec<&'static str>,
     /// Last problem, if there was one.
     pub problem: Option<String>,
 }
@@ -54,8 +61,10 @@ pub struct ExportReport {
 /// Exporter at work.
 #[derive(Debug)]
 pub struct Exporter {
-    ends: Sender<()>,
+    /// Dropped when the run has ended.
+    ends: Option<Sender<()>>,
     done: Receiver<()>,
+    gives_up: Arc<AtomicBool>,
     report: Arc<Mutex<ExportReport>>,
     _thread: JoinHandle<()>,
 }
@@ -69,12 +78,18 @@ impl Exporter {
         let (ends, ended) = channel();
         let (finished, done) = channel();
         let report = Arc::new(Mutex::new(ExportReport::default()));
-        let shared = Arc::clone(&report);
+        let gives_up = Arc::new(AtomicBool::new(false));
+        let mut worker = Worker::new(options, dir, spans, Arc::clone(&report), Arc::clone(&gives_up));
         let thread = std::thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
-            Worker::new(options, dir, spans, shared).work(&ended);
+            worker.work(&ended);
             let _ = finished.send(());
         })?;
-        Ok(Self { ends, done, report, _thread: thread })
+        Ok(Self { ends: Some(ends), done, gives_up, report, _thread: thread })
+    }
+
+    /// Begins to export what is left. The last record of the run is written.
+    pub fn run_ended(&mut self) {
+        self.ends = None;
     }
 
     /// Exports what is left, for at most this time. The rest is left to [`Exporter::send`] by another process.
@@ -82,6 +97,8 @@ impl Exporter {
     pub fn finish(self, patience: Duration) -> ExportReport {
         drop(self.ends);
         let _ = self.done.recv_timeout(patience);
+        // A process that goes on, such as a daemon, must not keep the thread.
+        self.gives_up.store(true, Ordering::Relaxed);
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -102,6 +119,8 @@ impl Exporter {
 
 /// State of the thread.
 struct Worker {
+    /// Whether nobody waits for the rest any more.
+    gives_up: Arc<AtomicBool>,
     client: Client,
     dir: CliqDir,
     follower: RunFollower,
@@ -114,8 +133,7 @@ struct Worker {
     refused: [bool; 3],
     /// Whether the process of the run is over.
     is_last: bool,
-    failures: u32,
-    next_try: Instant,
+    backoff: Backoff,
     /// Problem that another attempt may end.
     passing: Option<String>,
     /// Problem that cost spans or lines.
@@ -129,8 +147,10 @@ impl Worker {
         dir: CliqDir,
         spans: SpanOptions,
         report: Arc<Mutex<ExportReport>>,
+        gives_up: Arc<AtomicBool>,
     ) -> Self {
         Self {
+            gives_up,
             follower: RunFollower::new(dir.clone(), spans),
             client: Client::new(options),
             dir,
@@ -141,8 +161,7 @@ impl Worker {
             logs: Vec::new(),
             refused: [false; 3],
             is_last: false,
-            failures: 0,
-            next_try: Instant::now(),
+            backoff: Backoff::new(),
             passing: None,
             lasting: None,
             report,
@@ -151,15 +170,25 @@ impl Worker {
 
     fn work(&mut self, ended: &Receiver<()>) {
         let delay = self.client.options().delay;
+        // The first request comes early: the connection is there when the run ends.
+        let mut next_send = Instant::now() + delay.min(READ_AHEAD);
         let mut next_metrics = Instant::now() + self.client.options().metrics_interval;
         loop {
-            self.is_last |= !matches!(ended.recv_timeout(delay), Err(RecvTimeoutError::Timeout));
-            if self.is_last && self.failures > 0 {
+            // Read ahead: at its end the run waits for what is left.
+            let pause = delay.min(READ_AHEAD);
+            self.is_last |= !matches!(ended.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+            if self.is_last && self.backoff.has_failed() {
                 // A channel without a sender does not wait.
-                std::thread::sleep(self.pause());
+                std::thread::sleep(self.backoff.pause());
+            }
+            if self.gives_up.load(Ordering::Relaxed) {
+                return;
             }
             let Some(has_read) = self.read() else { return };
-            self.send();
+            if self.is_last || Instant::now() >= next_send {
+                next_send = Instant::now() + delay;
+                self.send();
+            }
             if self.is_last || Instant::now() >= next_metrics {
                 next_metrics = Instant::now() + self.client.options().metrics_interval;
                 self.send_metrics();
@@ -173,11 +202,6 @@ impl Worker {
                 return;
             }
         }
-    }
-
-    /// Time until the next attempt.
-    fn pause(&self) -> Duration {
-        self.next_try.saturating_duration_since(Instant::now())
     }
 
     /// Changes the report. A problem that is over is none any more.
@@ -212,7 +236,7 @@ impl Worker {
         };
         let Some(builder) = self.follower.builder() else { return Some(true) };
         if !builder.ids().is_sampled(self.client.options().sampler.below) {
-            self.change(|report| report.is_complete = true);
+            self.change(|report| (report.is_complete, report.is_left_out) = (true, true));
             return None;
         }
         if self.sent.is_none() {
@@ -244,38 +268,59 @@ impl Worker {
         let Some(sent) = &mut self.sent else { return };
         self.spans.retain(|span| !sent.contains(span.id));
         self.logs.retain(|line| !sent.contains(line.id));
-        if Instant::now() < self.next_try {
+        if !self.backoff.is_due() {
             return;
         }
-        let size = self.client.options().batch_size;
-        while !self.spans.is_empty() {
-            let batch = &self.spans[..size.min(self.spans.len())];
-            let outcome = if self.refused[TRACES] { None } else { Some(self.client.send_spans(batch)) };
-            let ids: Vec<SpanId> = batch.iter().map(|span| span.id).collect();
-            let end = self.ended(outcome, TRACES, &ids);
-            if end == BatchEnd::Waits {
+        while !(self.spans.is_empty() && self.logs.is_empty()) {
+            if !self.send_batches() {
                 return;
             }
-            for span in self.spans.drain(..ids.len()) {
+        }
+    }
+
+    /// Sends a batch of spans and one of lines, at the same time. Returns whether the next ones can follow.
+    fn send_batches(&mut self) -> bool {
+        let size = self.client.options().batch_size;
+        let spans = &self.spans[..size.min(self.spans.len())];
+        let logs = &self.logs[..size.min(self.logs.len())];
+        let (client, refused) = (&self.client, self.refused);
+        let send_spans = || (!spans.is_empty() && !refused[TRACES]).then(|| client.send_spans(spans));
+        let send_logs = || (!logs.is_empty() && !refused[LOGS]).then(|| client.send_logs(logs));
+        let (of_spans, of_logs) = std::thread::scope(|scope| {
+            let beside = std::thread::Builder::new().spawn_scoped(scope, send_logs);
+            let of_spans = send_spans();
+            let of_logs = match beside {
+                Ok(thread) => thread.join().ok().flatten(),
+                // The system has no thread.
+                Err(_) => send_logs(),
+            };
+            (of_spans, of_logs)
+        });
+        let span_ids: Vec<SpanId> = spans.iter().map(|span| span.id).collect();
+        let log_ids: Vec<SpanId> = logs.iter().map(|line| line.id).collect();
+        // Of two problems that of the traces is named.
+        let of_spans = self.ended(of_spans, TRACES, &span_ids);
+        let of_logs = self.ended(of_logs, LOGS, &log_ids);
+        let ends = [of_spans, of_logs];
+        if of_spans != BatchEnd::Waits {
+            for span in self.spans.drain(..span_ids.len()) {
                 span.measurements.iter().for_each(|measurement| self.registry.record(measurement));
             }
-            if end == BatchEnd::Taken {
-                self.change(|report| report.spans += ids.len());
-            }
         }
-        while !self.logs.is_empty() {
-            let batch = &self.logs[..size.min(self.logs.len())];
-            let outcome = if self.refused[LOGS] { None } else { Some(self.client.send_logs(batch)) };
-            let ids: Vec<SpanId> = batch.iter().map(|line| line.id).collect();
-            let end = self.ended(outcome, LOGS, &ids);
-            if end == BatchEnd::Waits {
-                return;
-            }
-            self.logs.drain(..ids.len());
-            if end == BatchEnd::Taken {
-                self.change(|report| report.logs += ids.len());
-            }
+        if of_logs != BatchEnd::Waits {
+            self.logs.drain(..log_ids.len());
         }
+        let taken = |end, ids: &[SpanId]| if end == BatchEnd::Taken { ids.len() } else { 0 };
+        let (spans, logs) = (taken(of_spans, &span_ids), taken(of_logs, &log_ids));
+        if !ends.contains(&BatchEnd::Waits) && ends.contains(&BatchEnd::Taken) {
+            self.backoff.succeed();
+            self.passing = None;
+        }
+        self.change(|report| {
+            report.spans += spans;
+            report.logs += logs;
+        });
+        !ends.contains(&BatchEnd::Waits)
     }
 
     /// Records the outcome of a request, or that there was none. What was refused is not recorded as taken: it can be sent later, with
@@ -287,11 +332,13 @@ impl Worker {
             Some(Err(error @ ExportError::Passing { .. })) => {
                 tracing::debug!(%error, "an export failed and is tried again");
                 let after = if let ExportError::Passing { after, .. } = &error { *after } else { None };
-                self.failed(error.to_string(), after);
+                let of_traces = self.passing.take().filter(|_| signal != TRACES);
+                self.failed(of_traces.unwrap_or_else(|| error.to_string()), after);
                 return BatchEnd::Waits;
             }
             Some(Err(error @ ExportError::NotTaken { .. })) => {
                 self.refused[signal] = true;
+                self.not_taken(signal);
                 // Receivers of traces alone are usual.
                 tracing::info!(%error, "a signal is not exported");
                 if signal == TRACES {
@@ -306,7 +353,6 @@ impl Worker {
             // The same request would double what was taken.
             Some(Err(error @ ExportError::Partly { .. })) => self.lost(error.to_string()),
         }
-        (self.failures, self.passing) = (0, None);
         let added = self.sent.as_mut().map(|sent| sent.add(ids.iter().copied()));
         if let Some(Err(error)) = added {
             self.lost(error.to_string());
@@ -314,16 +360,19 @@ impl Worker {
         BatchEnd::Taken
     }
 
+    fn not_taken(&self, signal: usize) {
+        let name = ["traces", "metrics", "logs"][signal];
+        self.change(|report| report.not_taken.push(name));
+    }
+
     fn failed(&mut self, problem: String, after: Option<Duration>) {
         self.passing = Some(problem);
         self.change(|_| {});
-        self.failures += 1;
-        let pause = Duration::from_millis(250) * 2_u32.saturating_pow(self.failures.min(8));
-        self.next_try = Instant::now() + after.unwrap_or(pause).min(MAX_PAUSE);
+        self.backoff.fail(after);
     }
 
     fn send_metrics(&mut self) {
-        if self.refused[METRICS] || self.failures > 0 {
+        if self.refused[METRICS] || self.backoff.has_failed() {
             return;
         }
         let outcome = self.client.send_metrics(&self.registry.snapshot(), self.since, cliq_fs::now());
@@ -332,6 +381,7 @@ impl Worker {
             Err(error @ ExportError::NotTaken { .. }) => {
                 tracing::info!(%error, "a signal is not exported");
                 self.refused[METRICS] = true;
+                self.not_taken(METRICS);
             }
             Err(error) => self.lost(error.to_string()),
         }

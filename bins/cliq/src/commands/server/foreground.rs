@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cliq_fs::ProjectLock;
 use cliq_model::{NewToken, Scope, TokenKind};
 use cliq_server::Server;
+use cliq_settings::Settings;
 use cliq_store::{Options, SqlStore};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,7 @@ use super::token::sign_in_link;
 use crate::args::ServerRunArgs;
 use crate::failure::Failure;
 use crate::gateway::{self, home};
+use crate::server_export::ServerExport;
 use crate::server_record::{ServerRecord, server_dir};
 use crate::ui::{self, paint};
 
@@ -35,7 +37,9 @@ pub(super) fn run(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     }
     let dir = server_dir()?;
     let _lock = ProjectLock::acquire(&dir).map_err(|error| held(error, "server"))?;
-    let options = options_of(args)?;
+    let mut options = options_of(args)?;
+    let settings = Settings::load(Some(&options.home), None)?;
+    let export = ServerExport::start(&options.supervisor.host, &settings, &mut options.telemetry);
     let a2a = a2a::summary(&options)?;
     let location = gateway::location()?;
     #[cfg(feature = "kubernetes")]
@@ -68,6 +72,7 @@ pub(super) fn run(args: &ServerRunArgs) -> Result<ExitCode, Failure> {
     })?;
     // What still runs in the background is of no use any more.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    export.finish();
     Ok(ExitCode::SUCCESS)
 }
 

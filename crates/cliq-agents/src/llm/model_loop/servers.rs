@@ -54,9 +54,10 @@ mod connected {
 
     use cliq_coder::tools::cap;
     use cliq_mcp::{McpClient, McpServer, McpTransport};
-    use cliq_protocol::{MCP_SEPARATOR, McpServerSpec};
+    use cliq_protocol::{MCP_SEPARATOR, McpServerSpec, TRACE_VARIABLE, TraceContext, tool_span};
 
     use super::*;
+    use crate::llm::conversation::number;
 
     /// Deadline of a request to a server that sets none.
     const USUAL: Duration = Duration::from_secs(60);
@@ -68,9 +69,29 @@ mod connected {
     /// Connected servers, with the tools that the model may call.
     pub(in super::super) struct McpTools {
         clients: Vec<McpClient>,
+        trace: Option<CallTrace>,
         selection: AgentTools,
         /// Server and name at the server, by the name for the model.
         tools: BTreeMap<String, (usize, String)>,
+    }
+
+    /// Trace that the calls of an activation are part of.
+    struct CallTrace {
+        context: TraceContext,
+        phase: String,
+        activation: u32,
+    }
+
+    impl CallTrace {
+        fn of(environment: &Environment, ctx: &PhaseContext) -> Option<Self> {
+            let context = environment.get(TRACE_VARIABLE)?.parse().ok()?;
+            Some(Self { context, phase: ctx.phase().name.to_string(), activation: number(ctx)? })
+        }
+
+        /// Returns the span of a call.
+        fn of_call(&self, id: &str) -> TraceContext {
+            self.context.within(tool_span(self.context.trace, &self.phase, self.activation, id))
+        }
     }
 
     impl McpTools {
@@ -81,7 +102,12 @@ mod connected {
             environment: &Environment,
             ctx: &PhaseContext,
         ) -> Result<Self, AnyError> {
-            let mut this = Self { clients: Vec::new(), selection: selection.clone(), tools: BTreeMap::new() };
+            let mut this = Self {
+                clients: Vec::new(),
+                trace: CallTrace::of(environment, ctx),
+                selection: selection.clone(),
+                tools: BTreeMap::new(),
+            };
             if !selection.allows_mcp() {
                 return Ok(this);
             }
@@ -140,7 +166,8 @@ mod connected {
             limit: usize,
         ) -> Option<Result<String, String>> {
             let (server, name) = self.tools.get(&call.name)?;
-            let outcome = self.clients[*server].call(name, call.arguments.clone());
+            let trace = self.trace.as_ref().map(|trace| trace.of_call(&call.id));
+            let outcome = self.clients[*server].call(name, call.arguments.clone(), trace);
             Some(outcome.map(|text| cap(text, limit)).map_err(|text| cap(text, limit)))
         }
     }
