@@ -64,8 +64,11 @@ pub(super) async fn stream(
         changes.mark_changed();
     }
     let now = Instant::now();
+    // So are words: those that the page has already change nothing.
+    let (said, words) = core.supervisor.hub().listen();
+    let unsent = said.iter().flat_map(|words| pages.frame(words)).collect();
     let state = Following {
-        words: core.supervisor.hub().listen(),
+        words,
         stopping: core.stopping.clone(),
         core,
         pages,
@@ -74,7 +77,7 @@ pub(super) async fn stream(
         next_change: now,
         is_due: false,
         next_words: now,
-        unsent: BytesMut::new(),
+        unsent,
     };
     let body = stream::unfold(state, async |mut state| {
         let frame = state.next().await?;

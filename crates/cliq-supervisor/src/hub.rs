@@ -135,10 +135,13 @@ impl Hub {
         all.get(id).cloned().unwrap_or_default()
     }
 
-    /// Subscribes to the words of all runs from now on. A slow subscriber loses words.
+    /// Subscribes to the words of all runs: the last ones of all phases at work, then those from now on. A slow subscriber loses words.
     #[must_use]
-    pub fn listen(&self) -> broadcast::Receiver<Arc<Words>> {
-        self.speakers.0.subscribe()
+    pub fn listen(&self) -> (Vec<Arc<Words>>, broadcast::Receiver<Arc<Words>>) {
+        // In this order: words between the two come twice, and are not lost.
+        let receiver = self.speakers.0.subscribe();
+        let all = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        (all.values().flat_map(BTreeMap::values).cloned().collect(), receiver)
     }
 
     /// Returns the number of subscribers to words: pages that are open.
@@ -213,6 +216,24 @@ mod tests {
     use cliq_protocol::Timestamp;
 
     use super::*;
+
+    #[test]
+    fn a_listener_gets_what_was_said_last_and_what_is_said_next() {
+        let hub = Hub::default();
+        let words = |phase: &str, text: &str| Words {
+            run: RunId::parse("r").unwrap(),
+            phase: PhaseName::parse(phase).unwrap(),
+            text: text.into(),
+            at_ms: 0,
+        };
+        hub.speak(vec![words("a", "one"), words("b", "two")]);
+        hub.speak(vec![words("a", "three"), words("b", "")]);
+        let (said, mut next) = hub.listen();
+        assert_eq!(said.iter().map(|words| &*words.text).collect::<Vec<_>>(), ["three"]);
+        hub.speak(vec![words("b", "four")]);
+        assert_eq!(&*next.try_recv().unwrap().text, "four");
+        assert!(next.try_recv().is_err());
+    }
 
     #[test]
     fn batch_returns_events_after_number() {

@@ -10,12 +10,12 @@ use super::sample::build;
 
 /// Sends spans to a server that gives one answer. Returns the error as text, or "taken".
 fn sent(head: &str, body: &str) -> String {
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", server.local_addr().unwrap());
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", server.local_addr().expect("an address"));
     let answer =
         format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
     let answers = std::thread::spawn(move || {
-        let (mut stream, _) = server.accept().unwrap();
+        let (mut stream, _) = server.accept().expect("a client");
         let (mut read, mut part) = (Vec::new(), [0; 4096]);
         let whole = |read: &[u8]| {
             let text = String::from_utf8_lossy(read).to_lowercase();
@@ -25,16 +25,16 @@ fn sent(head: &str, body: &str) -> String {
             (read.len() >= end + length).then_some(())
         };
         while whole(&read).is_none() {
-            let n = stream.read(&mut part).unwrap();
+            let n = stream.read(&mut part).expect("a request");
             read.extend_from_slice(&part[..n]);
         }
-        stream.write_all(answer.as_bytes()).unwrap();
+        stream.write_all(answer.as_bytes()).expect("the client reads");
     });
     let get = |name: &str| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| url.clone());
-    let options = TelemetryOptions::read(get, &Settings::default()).unwrap();
+    let options = TelemetryOptions::read(get, &Settings::default()).expect("valid");
     let client = Client::new(options.export.expect("a receiver"));
     let outcome = client.send_spans(&build(SpanOptions::default(), &[]).spans);
-    answers.join().unwrap();
+    answers.join().expect("it answers");
     match outcome {
         Ok(()) => "taken".to_owned(),
         Err(error) => error.to_string().replace(&url, "URL"),

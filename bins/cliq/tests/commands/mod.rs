@@ -15,6 +15,7 @@ mod explain;
 mod foreign_agents;
 mod gates;
 mod hostile_files;
+mod install;
 mod items;
 mod layering;
 mod manifests;

@@ -117,20 +117,28 @@ pub(crate) async fn events(
     Ok(axum::Json(page).into_response())
 }
 
+/// Words of all runs.
+struct Listener {
+    /// Words from before the stream.
+    said: Vec<Arc<Words>>,
+    next: broadcast::Receiver<Arc<Words>>,
+}
+
 /// A client that reads a run's events.
 struct Stream {
     tail: EventTail,
     /// Words of all runs, if they are wanted.
-    words: Option<broadcast::Receiver<Arc<Words>>>,
+    words: Option<Listener>,
     run: RunId,
     began: bool,
     ended: bool,
 }
 
 fn stream_of(app: &App, run: &RunId, after: i64, with_words: bool) -> Response {
+    let words = with_words.then(|| app.core.supervisor.hub().listen());
     let state = Stream {
         tail: app.core.supervisor.tail(run, after),
-        words: with_words.then(|| app.core.supervisor.hub().listen()),
+        words: words.map(|(said, next)| Listener { said, next }),
         run: run.clone(),
         began: false,
         ended: false,
@@ -177,15 +185,18 @@ impl Stream {
 }
 
 /// Waits for the next words of a run.
-async fn next_words(words: &mut Option<broadcast::Receiver<Arc<Words>>>, run: &RunId) -> Bytes {
-    let Some(receiver) = words else { return std::future::pending().await };
+async fn next_words(words: &mut Option<Listener>, run: &RunId) -> Bytes {
+    let frame = |words: &Words| {
+        let data = json!({"phase": words.phase, "text": words.text, "of": format!("{run}/{}", words.phase)});
+        Bytes::from(format!("event: words\ndata: {data}\n\n"))
+    };
+    let Some(Listener { said, next }) = words else { return std::future::pending().await };
+    if let Some(words) = std::iter::from_fn(|| said.pop()).find(|words| words.run == *run) {
+        return frame(&words);
+    }
     loop {
-        match receiver.recv().await {
-            Ok(words) if words.run == *run => {
-                let data =
-                    json!({"phase": words.phase, "text": words.text, "of": format!("{run}/{}", words.phase)});
-                return format!("event: words\ndata: {data}\n\n").into();
-            }
+        match next.recv().await {
+            Ok(words) if words.run == *run => return frame(&words),
             // The next words replace those that were lost.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,

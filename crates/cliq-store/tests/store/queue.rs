@@ -55,6 +55,7 @@ pub(crate) async fn a_signal_is_claimed_once_and_finished_once(place: &impl Plac
         .unwrap();
     assert_eq!(listed.iter().map(|signal| signal.id).collect::<Vec<_>>(), [second]);
     let mut counts = store.signal_counts().await.unwrap();
+    counts.by_status.retain(|(_, number)| *number > 0);
     counts.by_status.sort_by_key(|(status, _)| status.as_str());
     assert_eq!(
         counts.by_status,
