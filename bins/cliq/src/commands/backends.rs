@@ -5,13 +5,13 @@ use std::process::ExitCode;
 #[cfg(feature = "docker")]
 use std::sync::Arc;
 
+#[cfg(feature = "docker")]
 use cliq_backends::Docker;
 #[cfg(feature = "kubernetes")]
 use cliq_backends::Kubernetes;
 use cliq_backends::{Backend, BackendError, BackendKind, Cancellation, RunJob, RunObserver};
 use cliq_orchestrator::{Record, RunView};
 use cliq_project::{Check, Project, Settings};
-#[cfg(feature = "docker")]
 use cliq_protocol::RunId;
 
 use super::signals::interrupted;
