@@ -6,6 +6,7 @@ use std::time::Duration;
 use cliq_orchestrator::{CliqDir, RunPlan, TraceSource};
 use cliq_project::{Host, Project};
 use cliq_settings::{PriceSettings, Settings};
+use cliq_telemetry::conventions::own;
 use cliq_telemetry::{ExportOptions, Exporter, Mask, SpanOptions};
 
 use crate::ui;
@@ -49,7 +50,7 @@ impl RunExport {
                 Ok(None) => return None,
                 Ok(Some(mut export)) => {
                     // Traces of a plan's agents are found together.
-                    let of_plan = [("cliq.plan.name", "CLIQ_PLAN"), ("cliq.plan.task", "CLIQ_TASK")];
+                    let of_plan = [(own::PLAN, "CLIQ_PLAN"), (own::PLAN_TASK, "CLIQ_TASK")];
                     let named =
                         of_plan.iter().filter_map(|(name, variable)| Some((name, plan.env.get(*variable)?)));
                     let named = named.filter(|(_, value)| !value.is_empty());

@@ -99,9 +99,13 @@ async fn accompany(shared: Arc<Shared>, handle: Arc<FollowerHandle>, run: Run, m
         let since = follower.run.woken_at.unwrap_or(follower.run.queued_at);
         observer.starts(&follower.run, crate::clock::now().since(since));
     }
+    let records = follower.run.journal_lines;
     follower.work(mode).await;
-    if let Some(observer) = observer.filter(|_| !follower.run.life.state.is_active()) {
-        observer.rests(&follower.run);
+    let run = &follower.run;
+    // Not one that is queued again: its segment goes on.
+    let rests = run.life.state.is_final() || run.life.state == RunState::Waiting;
+    if let Some(observer) = observer.filter(|_| rests) {
+        observer.rests(run, run.journal_lines > records);
     }
     if let Some(dir) = follower.dir.take() {
         shared.unwatch(&dir, &handle.waker);

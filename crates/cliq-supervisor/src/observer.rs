@@ -9,7 +9,8 @@ pub trait ProcessObserver: Send + Sync + std::fmt::Debug {
     /// Observes that a run got a slot after a time in the queue.
     fn starts(&self, run: &Run, waited: Duration);
 
-    /// Observes that a run ended or is parked, and works no longer. Called on the thread of the run, which may wait for the files of its
+    /// Observes that a run ended or is parked, and works no longer. Without news its journal has no record since it rested before, or since
+    /// this server follows it. Called on the thread of the run, which may wait for the files of its
     /// workspace, before another run can get the workspace.
-    fn rests(&self, run: &Run);
+    fn rests(&self, run: &Run, has_news: bool);
 }

@@ -85,6 +85,10 @@ pub mod key {
 pub mod own {
     /// Run.
     pub const RUN: &str = "cliq.run.id";
+    /// Plan that an agent works for. Attribute of the resource.
+    pub const PLAN: &str = "cliq.plan.name";
+    /// Task of the plan. Attribute of the resource.
+    pub const PLAN_TASK: &str = "cliq.plan.task";
     /// Outcome of the run: `completed`, `escalated`, `failed`, `cancelled`.
     pub const RUN_OUTCOME: &str = "cliq.run.outcome";
     /// Title of the run. Content.

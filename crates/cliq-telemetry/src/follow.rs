@@ -16,6 +16,26 @@ use crate::spans::{SpanOptions, TraceBuilder};
 /// Maximum number of bytes of a transcript that are read at once, as anywhere else.
 const MAX_READ: u64 = 1 << 30;
 
+/// Part of a run between two ends, or times at which it was parked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSegment {
+    /// Measurements that were not there before.
+    pub measurements: Vec<Measurement>,
+    /// Last record.
+    pub end: SegmentEnd,
+}
+
+/// End of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentEnd {
+    /// None: the run is at work, or was killed.
+    Open,
+    /// The run is parked.
+    Parked,
+    /// The run ended.
+    Finished,
+}
+
 /// Follower of one run of a project.
 #[derive(Debug)]
 pub struct RunFollower {
@@ -25,7 +45,7 @@ pub struct RunFollower {
     options: SpanOptions,
     builder: Option<TraceBuilder>,
     files: HashMap<Utf8PathBuf, TranscriptFile>,
-    has_ended: bool,
+    end: SegmentEnd,
     /// Spans and lines up to the last end of the run, or of its process, which others have followed.
     earlier: Batch,
 }
@@ -53,7 +73,7 @@ impl RunFollower {
             options,
             builder: None,
             files: HashMap::new(),
-            has_ended: false,
+            end: SegmentEnd::Open,
             earlier: Batch::default(),
         }
     }
@@ -67,26 +87,26 @@ impl RunFollower {
     /// Whether the last record is the end of the run, or of its process.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.has_ended
+        self.end != SegmentEnd::Open
     }
 
-    /// Returns the measurements of a run since its last end but one, or the last time but one that it was parked: those that were not there
-    /// at that time. Returns `None` if the run is not the present one of its project.
+    /// Returns the last segment of a run, or `None` if the run is not the present one of its project.
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn last_measurements(
+    pub fn last_segment(
         dir: CliqDir,
         run: &RunId,
         options: SpanOptions,
-    ) -> Result<Option<Vec<Measurement>>, JournalError> {
+    ) -> Result<Option<RunSegment>, JournalError> {
         let mut follower = Self::new(dir, options);
         follower.read_journal()?;
         if follower.run.as_ref() != Some(run) {
             return Ok(None);
         }
         let batch = follower.builder.as_mut().map(TraceBuilder::take).unwrap_or_default();
-        Ok(Some(batch.spans.into_iter().flat_map(|span| span.measurements).collect()))
+        let measurements = batch.spans.into_iter().flat_map(|span| span.measurements).collect();
+        Ok(Some(RunSegment { measurements, end: follower.end }))
     }
 
     /// Reads what is new, and returns what is complete. Returns `None` once another run has begun in the project.
@@ -132,7 +152,7 @@ impl RunFollower {
     }
 
     fn apply(&mut self, record: &Record) {
-        if self.has_ended {
+        if self.has_ended() {
             self.earlier.append(self.builder.as_mut().map(TraceBuilder::take).unwrap_or_default());
         }
         let phases = self.builder.as_ref().map(|builder| builder.reads_before(record)).unwrap_or_default();
@@ -143,7 +163,11 @@ impl RunFollower {
         if let Some(builder) = &mut self.builder {
             builder.observe(record);
         }
-        self.has_ended = matches!(record.event, RunEvent::RunFinished { .. } | RunEvent::RunParked { .. });
+        self.end = match record.event {
+            RunEvent::RunFinished { .. } => SegmentEnd::Finished,
+            RunEvent::RunParked { .. } => SegmentEnd::Parked,
+            _ => SegmentEnd::Open,
+        };
     }
 
     /// Reads the transcripts of a phase up to a time. A transcript that cannot be read has no spans: the log of its agent says why.

@@ -12,7 +12,7 @@ mod sent;
 mod span;
 mod spans;
 
-pub use follow::RunFollower;
+pub use follow::{RunFollower, RunSegment, SegmentEnd};
 pub use options::{ExportOptions, OptionsError, Sampler, Signal, Signals, TelemetryOptions};
 #[cfg(feature = "otlp")]
 pub use otlp::{Client, ExportError, ExportReport, Exporter, ProcessExporter};

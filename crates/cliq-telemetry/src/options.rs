@@ -65,7 +65,7 @@ impl Sampler {
 pub struct ExportOptions {
     /// Receivers.
     pub signals: Signals,
-    /// Attributes of the resource, with `service.name`. A [`Client`](crate::Client) adds `service.instance.id`.
+    /// Attributes of the resource, with `service.name`. The client adds `service.instance.id`.
     pub resource: Vec<(String, String)>,
     /// Sampler.
     pub sampler: Sampler,

@@ -20,8 +20,8 @@ proptest! {
         let dir = CliqDir::at(&root.join(".cliq"), root).unwrap();
         let run: RunId = RunId::parse("r1").unwrap();
         let read = || {
-            let measured = RunFollower::last_measurements(dir.clone(), &run, SpanOptions::default());
-            measured.unwrap().expect("the run is there")
+            let measured = RunFollower::last_segment(dir.clone(), &run, SpanOptions::default());
+            measured.unwrap().expect("the run is there").measurements
         };
         let (mut text, mut counted) = (String::new(), Vec::new());
         for (n, line) in JOURNAL.trim().lines().enumerate() {
@@ -41,7 +41,7 @@ proptest! {
         let all: Vec<_> = spans.into_iter().flat_map(|span| span.measurements).collect();
         prop_assert!(!all.is_empty());
         prop_assert_eq!(counted, all);
-        let other = RunFollower::last_measurements(dir.clone(), &RunId::parse("r2").unwrap(), SpanOptions::default());
+        let other = RunFollower::last_segment(dir.clone(), &RunId::parse("r2").unwrap(), SpanOptions::default());
         prop_assert!(other.unwrap().is_none());
     }
 }

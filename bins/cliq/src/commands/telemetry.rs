@@ -36,8 +36,15 @@ fn no_receiver() -> String {
 
 /// Trace of the last run of this project, if there is one.
 fn last_trace() -> Option<RunTrace> {
-    let journal = cliq_orchestrator::Journal::read(&project::open().ok()?.dir().journal()).ok()??;
-    RunTrace::of(journal.records.first()?)
+    // Settings are shown outside of a project too.
+    let project = project::open().ok()?;
+    match cliq_orchestrator::Journal::read(&project.dir().journal()) {
+        Ok(journal) => RunTrace::of(journal?.records.first()?),
+        Err(error) => {
+            ui::warning(&format!("the trace of the last run is not known: {error}"));
+            None
+        }
+    }
 }
 
 fn show(json: bool) -> Result<ExitCode, Failure> {

@@ -22,6 +22,8 @@ fn agents_of_plans_are_exported() {
     let run = spans.iter().find(|span| span["name"].as_str().unwrap().starts_with("invoke_workflow @cliq/"));
     let run = run.unwrap_or_else(|| panic!("{spans:#?}"));
     assert_eq!(run["attributes"]["cliq.run.outcome"], "escalated");
+    assert_eq!(run["resource"]["cliq.plan.name"], "ship");
+    assert!(run["resource"]["cliq.plan.task"].as_str().is_some_and(|task| !task.is_empty()), "{run:#?}");
     env.wait_for("its trace", || env.has_text("trace"));
     let trace = run["trace"].as_str().unwrap();
     assert!(

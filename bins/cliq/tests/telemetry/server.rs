@@ -136,6 +136,12 @@ fn figures_of_runs_are_counted_once_over_waits_and_restarts() {
     assert_eq!(figure(&server, "cliq_review_wait_seconds_count{review_is_question=\"false\"}"), Some(1.0));
     let passed = "cliq_gate_verdicts_total{phase_name=\"approval\",gate_verdict=\"pass\"}";
     assert_eq!(figure(&server, passed), Some(1.0));
+    // A run that cannot begin has ended too.
+    machine.team("missing", "tools: [no-such-program]\nworkflow:\n  phases:\n    - {name: a, type: exec, commands: [{name: c, run: 'true'}]}\n");
+    let id = server.start_run(&json!({"team": "@local/missing"}));
+    assert_eq!(server.ended(&id)["state"], "failed");
+    let failed = "cliq_runs_finished_total{run_outcome=\"failed\",gen_ai_workflow_name=\"@local/missing\"}";
+    wait_for("its figure", || figure(&server, failed).map(|count| assert!(count == 1.0)));
     // A receiver has the figures of the run from the run alone, and those of the server from the server.
     let deadline = Instant::now() + Duration::from_secs(30);
     let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
@@ -173,6 +179,15 @@ fn pages_link_to_the_trace() {
     let page = server.get(&format!("/runs/{id}?phase={phase}")).expect(200).body;
     let link = format!("href=\"https://traces.example/x?id={trace}&amp;tab=&quot;&lt;a&gt;&quot;\"");
     assert_eq!(page.matches(&link).count(), 2, "of the run, and of the phase");
+    // A trace that its caller does not record is nowhere.
+    let token = format!("Bearer {}", server.token);
+    let context = format!("00-{TRACE}-{CALLER}-00");
+    let headers =
+        [("authorization", token.as_str()), ("content-type", "application/json"), ("traceparent", &context)];
+    let body = json!({"team": "@local/quick"}).to_string();
+    let run = server.send("POST", "/api/v1/runs", &headers, Some(&body)).expect(201).json();
+    let run = server.ended(run["id"].as_str().unwrap());
+    assert_eq!((&run["trace_id"], &run["trace_url"]), (&json!(TRACE), &json!(null)));
     let refused = machine.cliq(&["settings", "set", "-g", "telemetry.trace_url", "https://traces.example/x"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("{trace_id}"));

@@ -119,7 +119,7 @@ impl Exporter {
 
 /// State of the thread.
 struct Worker {
-    /// Whether nobody waits for the rest any more.
+    /// Whether the rest is left to another process.
     gives_up: Arc<AtomicBool>,
     client: Client,
     dir: CliqDir,
@@ -290,7 +290,8 @@ impl Worker {
             let beside = std::thread::Builder::new().spawn_scoped(scope, send_logs);
             let of_spans = send_spans();
             let of_logs = match beside {
-                Ok(thread) => thread.join().ok().flatten(),
+                // A request without an outcome is not one that was refused: the thread ends, and another process sends the rest.
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 // The system has no thread.
                 Err(_) => send_logs(),
             };

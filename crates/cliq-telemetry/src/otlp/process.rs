@@ -120,6 +120,13 @@ impl Worker {
                 self.send_metrics();
             }
             if is_last {
+                let left = self.waiting.0.lock().unwrap_or_else(PoisonError::into_inner).spans.len();
+                if left > 0 {
+                    tracing::warn!(
+                        left,
+                        "telemetry: spans were lost, as no receiver took them before the end"
+                    );
+                }
                 return;
             }
         }
