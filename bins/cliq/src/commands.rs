@@ -34,7 +34,6 @@ mod req;
 mod review;
 mod run;
 mod runs;
-#[cfg(target_os = "linux")]
 pub(crate) mod sandbox;
 mod server;
 mod settings;

@@ -31,9 +31,7 @@ fn main() -> ExitCode {
     match own.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["pane", ..] => return cliq_orchestrator::run_pane(&own[1..]),
         ["watchdog"] => return cliq_orchestrator::run_watchdog(),
-        #[cfg(target_os = "linux")]
         ["confine", policy, ..] => return commands::sandbox::confine(policy, &own[2..]).report(),
-        #[cfg(target_os = "linux")]
         ["forward", socket] => return commands::sandbox::forward(socket),
         [cliq_agents::SERVE_TOOLS, ..] => return cliq_agents::serve_tools(&own[1..]),
         ["--version" | "-V"] if std::env::args_os().len() == 2 => {

@@ -20,7 +20,7 @@ mod layout;
 mod lock;
 mod markdown;
 mod parking;
-mod proc;
+mod processes;
 mod read;
 mod shared_path;
 mod signal_tail;
@@ -45,7 +45,7 @@ pub use layout::CliqDir;
 pub use lock::{FollowerLock, LockError, ProjectLock};
 pub use markdown::render_handoff;
 pub use parking::ParkingLock;
-pub use proc::{parent_of, process_group_is_alive, session_of};
+pub use processes::{parent_of, process_group_is_alive, processes_with, session_of};
 pub use read::{
     DEFAULT_FILE_LIMIT, FILE_LIMIT_VARIABLE, describe_kind, open_regular, read_if_exists, read_limited,
     read_text, read_within,

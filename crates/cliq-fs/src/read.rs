@@ -107,7 +107,14 @@ fn open_without_links(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
+fn open_without_links(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
+    // `O_NOFOLLOW_ANY` of <sys/fcntl.h>: no link in any part of the path.
+    let flags = flags | OFlags::from_bits_retain(0x2000_0000);
+    Ok(File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn open_without_links(_: &Utf8Path, _: OFlags) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }

@@ -1,7 +1,9 @@
 //! Orphans: processes that left their process group (by `setsid`, for example). They are found by the mark of the run in their
 //! environment.
 
+#[cfg(target_os = "linux")]
 use std::fs::{self, File};
+#[cfg(target_os = "linux")]
 use std::io::Read;
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -108,33 +110,26 @@ impl Mark {
 
 /// The processes with a mark, without this one. The shim of a pane counts by its session.
 pub(crate) fn marked(mark: &Mark) -> Vec<Pid> {
-    let me = getpid();
+    let me = getpid().as_raw_nonzero().get();
     let candidates = if mark.descendant { descendants(mark.except) } else { None };
-    // Room for nearly every environment, so that each is one read.
-    let mut environment = Vec::with_capacity(64 * 1024);
-    candidates
-        .unwrap_or_else(|| numbers_in("/proc"))
-        .into_iter()
-        .filter(|&pid| pid != me)
-        .filter(|pid| {
-            let number = pid.as_raw_nonzero().get();
-            if mark.session.is_some_and(|session| cliq_fs::session_of(number) != Some(session)) {
-                return false;
-            }
-            // A zombie's environment reads as empty, so the dead do not count.
-            environment.clear();
-            let read = File::open(format!("/proc/{number}/environ"))
-                .and_then(|mut file| file.read_to_end(&mut environment));
-            if read.is_err() {
-                return false;
-            }
-            environment.split(|&b| b == 0).any(|variable| mark.is_in(variable))
-        })
-        .collect()
+    let found = cliq_fs::processes_with(candidates.as_deref(), |variable| mark.is_in(variable));
+    let found = found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the processes of a run cannot be looked for");
+        Vec::new()
+    });
+    let is_of_session =
+        |pid: &i32| mark.session.is_none_or(|session| cliq_fs::session_of(*pid) == Some(session));
+    found.into_iter().filter(|pid| *pid != me).filter(is_of_session).filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn descendants(_: Option<Pid>) -> Option<Vec<i32>> {
+    None
 }
 
 /// All descendants of this process but one; `None` if the system does not say.
-fn descendants(except: Option<Pid>) -> Option<Vec<Pid>> {
+#[cfg(target_os = "linux")]
+fn descendants(except: Option<Pid>) -> Option<Vec<i32>> {
     let mut found = Vec::new();
     let mut pending = vec![getpid()];
     let mut children = String::new();
@@ -155,7 +150,7 @@ fn descendants(except: Option<Pid>) -> Option<Vec<Pid>> {
                 if Some(child) == except {
                     continue;
                 }
-                found.push(child);
+                found.push(child.as_raw_nonzero().get());
                 pending.push(child);
             }
         }
@@ -164,6 +159,7 @@ fn descendants(except: Option<Pid>) -> Option<Vec<Pid>> {
 }
 
 /// The entries of a directory whose names are numbers of processes.
+#[cfg(target_os = "linux")]
 fn numbers_in(dir: &str) -> Vec<Pid> {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)).collect()

@@ -82,22 +82,29 @@ impl Host {
             None => add("tmux", Note, "not found, or older than 3.2: phases run without panes".to_owned()),
         }
         let support = self.sandbox_support();
-        match &support.bubblewrap {
-            Ok(program) => add("bubblewrap", Good, program.to_string()),
-            Err(why) => add(
-                "bubblewrap",
-                Note,
-                format!("{why}: a sandbox does not protect .cliq and .git without it"),
-            ),
-        }
-        match support.landlock {
-            0 => add("landlock", Note, "the kernel has none".to_owned()),
-            version @ ..LANDLOCK_VERSION => {
-                let detail =
-                    format!("version {version}: a sandbox without bubblewrap needs {LANDLOCK_VERSION}");
-                add("landlock", Note, detail);
+        match &support.seatbelt {
+            Some(Ok(program)) => add("seatbelt", Good, program.to_string()),
+            Some(Err(why)) => add("seatbelt", Note, format!("{why}: sandboxes cannot be enforced")),
+            None => {
+                match &support.bubblewrap {
+                    Ok(program) => add("bubblewrap", Good, program.to_string()),
+                    Err(why) => add(
+                        "bubblewrap",
+                        Note,
+                        format!("{why}: a sandbox does not protect .cliq and .git without it"),
+                    ),
+                }
+                match support.landlock {
+                    0 => add("landlock", Note, "the kernel has none".to_owned()),
+                    version @ ..LANDLOCK_VERSION => {
+                        let detail = format!(
+                            "version {version}: a sandbox without bubblewrap needs {LANDLOCK_VERSION}"
+                        );
+                        add("landlock", Note, detail);
+                    }
+                    version => add("landlock", Good, format!("version {version} or later")),
+                }
             }
-            version => add("landlock", Good, format!("version {version} or later")),
         }
         match &self.home {
             Some(home) if home.is_dir() => add("home", Good, home.to_string()),

@@ -133,7 +133,6 @@ pub mod internals {
     pub use cliq_sandbox::{
         Access, Egress, LANDLOCK_VERSION, Mechanism, Policy, Preference, Support, Wrapper,
     };
-    #[cfg(target_os = "linux")]
     pub use cliq_sandbox::{Confined, enter as enter_sandbox};
 }
 

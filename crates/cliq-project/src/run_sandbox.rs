@@ -123,6 +123,7 @@ impl Project {
             MechanismChoice::Auto => Preference::Auto,
             MechanismChoice::Bubblewrap => Preference::Only(Mechanism::Bubblewrap),
             MechanismChoice::Landlock => Preference::Only(Mechanism::Landlock),
+            MechanismChoice::Seatbelt => Preference::Only(Mechanism::Seatbelt),
         };
         let mechanism = self.host().sandbox_support().choose(preference);
         let permits = enforcement.missing == MissingSandbox::Warn;

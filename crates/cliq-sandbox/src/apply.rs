@@ -1,18 +1,27 @@
 //! Putting a policy into force: a wrapper process restricts itself and becomes the command.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+mod unsupported;
+
 use std::ffi::OsString;
-use std::net::TcpListener;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use camino::Utf8Path;
 use cliq_protocol::{Network, Profile};
-use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
+#[cfg(target_os = "linux")]
+use self::linux as system;
+#[cfg(target_os = "macos")]
+use self::macos as system;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+use self::unsupported as system;
 use crate::SandboxError;
 use crate::policy::{Mechanism, Policy};
-use crate::{landlock, seccomp};
 
 /// Command that runs in a sandbox.
 #[derive(Debug, Clone)]
@@ -27,62 +36,22 @@ pub struct Confined<'a> {
     pub variables: &'a [(OsString, OsString)],
 }
 
-/// Restricts this process by Landlock and seccomp and becomes the command. Returns only if that fails.
+/// Restricts this process and becomes the command: on Linux by Landlock and seccomp. Returns only if that fails.
 ///
-/// With bubblewrap, this process is inside its namespaces already ([`Wrapper::command`](crate::Wrapper::command)).
+/// With bubblewrap, this process is inside its namespaces already, and with Seatbelt in its profile, without which the command is not
+/// started ([`Wrapper::command`](crate::Wrapper::command)).
 #[must_use]
 pub fn enter(policy: &Policy, command: &Confined<'_>) -> SandboxError {
     if matches!(policy.network, Network::Hosts(_)) && policy.egress.is_none() {
         return SandboxError::Hosts;
     }
-    let entered = start_forwarder(policy, command).and_then(|()| restrict(policy));
-    match entered {
+    match system::restrict(policy, command) {
         Ok(()) => {
             let error = of(policy, command).exec();
             SandboxError::Start { program: command.program.to_owned(), reason: error.to_string() }
         }
         Err(error) => error,
     }
-}
-
-/// Starts a process that passes connections on to the egress proxy, out of the network namespace. It has the listening socket as its
-/// standard input, so that it can be reached at once.
-fn start_forwarder(policy: &Policy, command: &Confined<'_>) -> Result<(), SandboxError> {
-    let (Mechanism::Bubblewrap, Some(egress)) = (policy.mechanism, &policy.egress) else { return Ok(()) };
-    let started = TcpListener::bind(("127.0.0.1", egress.port)).and_then(|listener| {
-        Command::new(command.wrapper)
-            .args(["forward", egress.socket.as_str()])
-            .env_clear()
-            .stdin(OwnedFd::from(listener))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-    });
-    started
-        .map(drop)
-        .map_err(|error| SandboxError::Mechanism { mechanism: "egress", reason: error.to_string() })
-}
-
-fn restrict(policy: &Policy) -> Result<(), SandboxError> {
-    if policy.profile == Profile::Off {
-        return Ok(());
-    }
-    let failed = |reason: rustix::io::Errno| SandboxError::Mechanism {
-        mechanism: "capabilities",
-        reason: reason.to_string(),
-    };
-    // Descriptors that whoever started cliq left open are no business of the command.
-    close_fds::set_fds_cloexec(3, &[]);
-    rustix::thread::set_no_new_privs(true).map_err(failed)?;
-    landlock::restrict(policy)?;
-    seccomp::restrict(policy)?;
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    // A program of root gets them back when it is executed, unless root is a user like any other from here on. Only a privileged
-    // process may say so, and only a privileged one has to.
-    let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
-    let _ = rustix::thread::set_capabilities_secure_bits(no_root);
-    rustix::thread::set_capabilities(None, none).map_err(failed)
 }
 
 fn of(policy: &Policy, confined: &Confined<'_>) -> Command {
@@ -108,7 +77,7 @@ fn of(policy: &Policy, confined: &Confined<'_>) -> Command {
     if let Some(temporary) = &policy.temporary {
         let temporary = match policy.mechanism {
             Mechanism::Bubblewrap => Utf8Path::new("/tmp"),
-            Mechanism::Landlock => temporary,
+            Mechanism::Landlock | Mechanism::Seatbelt => temporary,
         };
         command.env("TMPDIR", temporary);
     }

@@ -23,7 +23,7 @@ pub(crate) fn restrict(policy: &Policy) -> Result<(), SandboxError> {
     };
     // Namespaces do the rest where bubblewrap is in force.
     let level = match policy.mechanism {
-        Mechanism::Landlock => CompatLevel::HardRequirement,
+        Mechanism::Landlock | Mechanism::Seatbelt => CompatLevel::HardRequirement,
         Mechanism::Bubblewrap => CompatLevel::BestEffort,
     };
     let mut ruleset = Ruleset::default()

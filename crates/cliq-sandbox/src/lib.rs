@@ -1,28 +1,27 @@
 //! Sandbox for agents, commands and tools (docs/sandbox.md), without a container and without privileges.
 //!
 //! A [`Sandbox`](cliq_protocol::Sandbox) of a team or of the settings becomes [`Limits`]; limits of several are combined and never become
-//! looser. [`Policy`] adds the files of one process. A [`Wrapper`] puts the policy into force: by bubblewrap if it works, and by
-//! Landlock and seccomp in any case ([`enter`]).
+//! looser. [`Policy`] adds the files of one process. A [`Wrapper`] puts the policy into force: on Linux by bubblewrap if it works, and by
+//! Landlock and seccomp in any case ([`enter`]); on macOS by a profile of Seatbelt.
 
 #[cfg(feature = "egress")]
 pub mod egress;
-mod filesystem;
 mod limits;
 mod policy;
+mod seatbelt;
 pub mod secrets;
 mod support;
 mod wrapper;
 
-#[cfg(target_os = "linux")]
 mod apply;
-#[cfg(target_os = "linux")]
 mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod filesystem;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 mod seccomp;
 
-#[cfg(target_os = "linux")]
 pub use apply::{Confined, enter};
 pub use limits::{Base, Limits, normalize};
 pub use policy::{Access, Egress, Mechanism, Policy, secret_paths};

@@ -5,9 +5,9 @@ use cliq_protocol::{Network, Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{Base, Limits};
-use crate::secrets;
+use crate::{seatbelt, secrets};
 
-/// Mechanism that enforces a policy. Landlock and seccomp are in force in both.
+/// Mechanism that enforces a policy. On Linux, Landlock and seccomp are in force in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mechanism {
@@ -15,6 +15,8 @@ pub enum Mechanism {
     Bubblewrap,
     /// Landlock and seccomp alone.
     Landlock,
+    /// Seatbelt of macOS, by the program `sandbox-exec`.
+    Seatbelt,
 }
 
 impl Mechanism {
@@ -24,6 +26,7 @@ impl Mechanism {
         match self {
             Self::Bubblewrap => "bubblewrap",
             Self::Landlock => "landlock",
+            Self::Seatbelt => "seatbelt",
         }
     }
 }
@@ -125,6 +128,19 @@ impl Policy {
         self
     }
 
+    /// The same with the links in all paths resolved, as they are now. Of a path that is not there, those of the directories above.
+    pub(crate) fn resolved(mut self) -> Self {
+        for list in
+            [&mut self.write, &mut self.read, &mut self.protected, &mut self.hidden, &mut self.covered]
+        {
+            for path in list {
+                *path = resolve(path);
+            }
+        }
+        self.temporary = self.temporary.as_deref().map(resolve);
+        self
+    }
+
     /// Whether a path is hidden: an entry that hides it is nearer to it than one that shows it.
     #[must_use]
     pub fn hides(&self, path: &Utf8Path) -> bool {
@@ -136,10 +152,22 @@ impl Policy {
     }
 }
 
+/// Resolves the links in a path; of one that is not there, those of the directories above.
+pub(crate) fn resolve(path: &Utf8Path) -> Utf8PathBuf {
+    let found = path.ancestors().find_map(|dir| Some((dir, dir.canonicalize_utf8().ok()?)));
+    match found.and_then(|(dir, real)| Some((real, path.strip_prefix(dir).ok()?))) {
+        Some((real, rest)) if rest.as_str().is_empty() => real,
+        Some((real, rest)) => real.join(rest),
+        None => path.to_owned(),
+    }
+}
+
 /// Secrets of a user and of the system, with the cliq home. Leaves out files of the system that this user cannot read anyway.
 #[must_use]
 pub fn secret_paths(home: Option<&Utf8Path>, cliq_home: Option<&Utf8Path>) -> Vec<Utf8PathBuf> {
-    let of_user = home.into_iter().flat_map(|home| secrets::HOME.iter().map(|name| home.join(name)));
+    let of_macos: &[&str] = if cfg!(target_os = "macos") { seatbelt::HOME_SECRETS } else { &[] };
+    let of_user =
+        home.into_iter().flat_map(|home| secrets::HOME.iter().chain(of_macos).map(|name| home.join(name)));
     let is_readable = |path: &&&str| std::fs::File::open(path).is_ok();
     let of_system = secrets::SYSTEM.iter().filter(is_readable).map(Utf8PathBuf::from);
     of_user.chain(of_system).chain(cliq_home.map(Utf8Path::to_owned)).collect()

@@ -83,8 +83,8 @@ fn program(policy: &Policy) -> Result<BpfProgram, seccompiler::BackendError> {
     // Only pairs of UNIX sockets are of use, and harmless.
     let pair = SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))?])?;
     rules.insert(libc::SYS_socketpair, vec![pair]);
-    // Input for the terminal that others share.
-    let inputs = [libc::TIOCSTI, libc::TIOCLINUX];
+    // Input for the terminal that others share: TIOCSTI and TIOCLINUX, which have another type in each C library.
+    let inputs = [0x5412, 0x541c];
     let inputs =
         inputs.into_iter().map(|request| SeccompRule::new(vec![argument(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_ioctl, inputs.collect::<Result<_, _>>()?);

@@ -4,9 +4,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use cliq_protocol::Network;
 
-use crate::policy::{Mechanism, Policy};
-#[cfg(target_os = "linux")]
-use crate::{bubblewrap, support};
+use crate::policy::{Mechanism, Policy, resolve};
+use crate::{bubblewrap, seatbelt, support};
 
 /// Variable with the sandbox around a process of cliq, in JSON: what it starts is within it.
 pub const SANDBOX_VARIABLE: &str = "CLIQ_SANDBOX";
@@ -15,7 +14,7 @@ pub const POLICY_VARIABLE: &str = "CLIQ_SANDBOX_POLICY";
 /// Variable with the program that puts the policy into force.
 pub const PROGRAM_VARIABLE: &str = "CLIQ_SANDBOX_PROGRAM";
 
-/// Wrapper around commands: `cliq confine POLICY COMMAND`, which bubblewrap starts if that is the mechanism.
+/// Wrapper around commands: `cliq confine POLICY COMMAND`, which bubblewrap or `sandbox-exec` starts if that is the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapper {
     program: Utf8PathBuf,
@@ -81,7 +80,7 @@ impl Wrapper {
         [(POLICY_VARIABLE, self.encoded()), (PROGRAM_VARIABLE, self.program.to_string())]
     }
 
-    /// Returns the program and the arguments to put before a command with a working directory: `bwrap` or the wrapper. `path` is the value of `PATH`.
+    /// Returns the program and the arguments to put before a command with a working directory: `bwrap`, `sandbox-exec` or the wrapper. `path` is the value of `PATH`.
     ///
     /// # Errors
     /// Returns an error if `bwrap` is not there.
@@ -89,15 +88,17 @@ impl Wrapper {
         let inner = ["confine".to_owned(), self.encoded()];
         match self.policy.mechanism {
             Mechanism::Landlock => Ok((self.program.to_string(), inner.into())),
-            #[cfg(target_os = "linux")]
             Mechanism::Bubblewrap => {
                 let bwrap = support::find(path).ok_or("bubblewrap (`bwrap`) is not installed")?;
                 let mut arguments = bubblewrap::arguments(&self.policy, working, &self.program);
                 arguments.extend(["--".to_owned(), self.program.to_string()].into_iter().chain(inner));
                 Ok((bwrap.into_string(), arguments))
             }
-            #[cfg(not(target_os = "linux"))]
-            Mechanism::Bubblewrap => Err("sandboxes need Linux".to_owned()),
+            Mechanism::Seatbelt => {
+                let profile = seatbelt::profile(&self.policy.clone().resolved(), &resolve(&self.program));
+                let before = ["-p".to_owned(), profile, self.program.to_string()];
+                Ok((seatbelt::PROGRAM.to_owned(), before.into_iter().chain(inner).collect()))
+            }
         }
     }
 

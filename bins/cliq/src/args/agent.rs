@@ -49,7 +49,6 @@ pub(crate) enum AgentCommand {
     #[command(hide = true)]
     Convert,
     /// Run a command in a sandbox (docs/sandbox.md).
-    #[cfg(target_os = "linux")]
     Sandbox {
         /// Profile: `workspace` (write here, read all but secrets) or `strict` (read this directory and system programs only).
         #[arg(long, default_value = "workspace", value_parser = ["workspace", "strict"])]
@@ -66,8 +65,8 @@ pub(crate) enum AgentCommand {
         /// Environment variable to keep; may be repeated.
         #[arg(long, value_name = "NAME")]
         env: Vec<String>,
-        /// Mechanism: `auto`, `bubblewrap` or `landlock`. By default that of `sandbox.mechanism`.
-        #[arg(long, value_parser = ["auto", "bubblewrap", "landlock"])]
+        /// Mechanism: `auto`, `bubblewrap`, `landlock`, or `seatbelt` on macOS. By default that of `sandbox.mechanism`.
+        #[arg(long, value_parser = ["auto", "bubblewrap", "landlock", "seatbelt"])]
         mechanism: Option<String>,
         /// The program and its arguments.
         #[arg(last = true, required = true, value_name = "COMMAND")]

@@ -28,7 +28,6 @@ pub(super) fn run(command: AgentCommand) -> Result<ExitCode, Failure> {
         }
         #[cfg(any(feature = "docker", feature = "kubernetes"))]
         AgentCommand::Plan { here, run_id } => super::plan_agent::run(here.as_deref().zip(run_id.as_ref())),
-        #[cfg(target_os = "linux")]
         AgentCommand::Sandbox { profile, network, read, write, env, mechanism, command } => {
             let request = super::sandbox::Request { profile, network, read, write, env, mechanism };
             super::sandbox::run(request, &command)

@@ -1,12 +1,15 @@
 //! Signals that cancel a run, or stop a daemon or a server.
 
+#[cfg(target_os = "linux")]
 use std::fs::File;
+#[cfg(target_os = "linux")]
 use std::io::Read;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Bit of SIGHUP in the masks of `/proc/self/status`.
+#[cfg(target_os = "linux")]
 const HANGUP: u64 = 1;
 
 /// Waits for SIGINT, SIGTERM or SIGHUP. A SIGHUP that was ignored at the start (`nohup`) stays ignored.
@@ -42,7 +45,21 @@ pub(super) fn stop_by_signals(stop: &CancellationToken, is_detached: bool) -> st
     Ok(())
 }
 
-/// Whether this process ignores SIGHUP. Only before the signal is first handled. `false` on systems without `/proc`.
+/// Whether this process ignores SIGHUP. Only before the signal is first handled.
+#[cfg(not(target_os = "linux"))]
+fn ignores_hangup() -> bool {
+    ignores_by_trial(std::process::Command::new("/bin/sh"))
+}
+
+/// Whether a shell ignores the SIGHUP that it sends itself: it inherits which signals are ignored.
+#[cfg(any(test, not(target_os = "linux")))]
+fn ignores_by_trial(mut shell: std::process::Command) -> bool {
+    let shell = shell.args(["-c", "kill -HUP $$"]).stdin(std::process::Stdio::null());
+    shell.status().is_ok_and(|status| status.success())
+}
+
+/// Whether this process ignores SIGHUP. Only before the signal is first handled.
+#[cfg(target_os = "linux")]
 fn ignores_hangup() -> bool {
     // Longer than the file, so that it is read at once.
     let mut status = [0; 8 * 1024];
@@ -51,6 +68,7 @@ fn ignores_hangup() -> bool {
 }
 
 /// Returns the mask of ignored signals in the text of `/proc/PID/status`.
+#[cfg(any(test, target_os = "linux"))]
 fn ignored_signals(status: &[u8]) -> u64 {
     // The name of the process in the first line may be of any bytes.
     let mask = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"SigIgn:"));
@@ -75,6 +93,18 @@ async fn received(signal: &mut std::io::Result<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_hangups_are_inherited() {
+        use std::process::Command;
+        let mut ignoring = Command::new("sh");
+        // The words that follow `-c TEXT NAME` are those of the trial.
+        ignoring.args(["-c", "trap '' HUP; exec sh \"$@\"", "sh"]);
+        assert!(ignores_by_trial(ignoring));
+        let mut usual = Command::new("env");
+        usual.args(["--default-signal=HUP", "sh"]);
+        assert!(!ignores_by_trial(usual));
+    }
 
     #[test]
     fn mask_of_ignored_signals_is_read() {

@@ -157,29 +157,18 @@ fn kill_marked(mark: &str) -> bool {
     let mut found = false;
     // A process that forks while it is looked for is found the next time.
     for _ in 0..3 {
-        let pids = marked(&wanted);
+        let pids = cliq_fs::processes_with(None, |variable| variable == wanted.as_bytes());
+        // Where the system lists none, those of the agent's group are ended all the same.
+        let Ok(pids) = pids else { break };
         if pids.is_empty() {
             break;
         }
         found = true;
-        for pid in pids {
+        for pid in pids.into_iter().filter_map(Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }
     found
-}
-
-/// Returns the processes whose environment contains an entry. Processes that are ending have none.
-fn marked(entry: &str) -> Vec<Pid> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers
-        .filter(|pid| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
-        })
-        .filter_map(Pid::from_raw)
-        .collect()
 }
 
 fn exit_of(status: ExitStatus) -> AgentExit {
@@ -234,7 +223,7 @@ impl ExitWatch {
     async fn wait(&self) -> io::Result<()> {
         let pid = self.pid;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let wait = move || rustix::process::waitid(WaitId::Pid(pid), options);
-        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map(drop).map_err(Into::into)
+        let wait = move || rustix::process::waitid(WaitId::Pid(pid), options).map(drop);
+        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map_err(Into::into)
     }
 }

@@ -40,8 +40,8 @@ impl ExitWatch {
     pub(crate) async fn wait(&self) -> io::Result<()> {
         let pid = self.pid;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let wait = move || rustix::process::waitid(WaitId::Pid(pid), options);
-        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map(drop).map_err(Into::into)
+        let wait = move || rustix::process::waitid(WaitId::Pid(pid), options).map(drop);
+        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map_err(Into::into)
     }
 }
 

@@ -9,7 +9,8 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use rustix::process::{Pid, test_kill_process};
 
 /// Maximum number of spare panes: several phases may start at once, and replacing a spare pane takes as long as a short phase.
@@ -30,7 +31,7 @@ impl Feed {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!(".tmp-feed-{}-{number}", std::process::id()));
         let _ = fs::remove_file(&path);
-        mknodat(CWD, path.as_std_path(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        mkfifo(path.as_std_path(), Mode::S_IRUSR | Mode::S_IWUSR)?;
         // For reading too, so that neither this waits for the shim nor the shim for this.
         let pipe = OpenOptions::new().read(true).write(true).open(&path)?;
         Ok(Self { path, pipe })

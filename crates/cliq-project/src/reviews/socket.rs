@@ -3,9 +3,7 @@
 //!
 //! One connection, one line of JSON each way.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -254,10 +252,22 @@ fn misunderstood() -> ReviewsError {
     StoreError::new("what started this container speaks another version's language about reviews").into()
 }
 
-/// Uses a socket by a short name: the system takes no more than 107 bytes, and homes may be deep.
+/// Uses a socket by a short name: Linux takes no more than 107 bytes, and homes may be deep.
+#[cfg(target_os = "linux")]
 fn through_its_directory<T>(path: &Utf8Path, open: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
-    let dir = File::open(path.parent().unwrap_or(Utf8Path::new(".")))?;
+    use std::os::fd::AsRawFd;
+    let dir = std::fs::File::open(path.parent().unwrap_or(Utf8Path::new(".")))?;
     open(&format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), path.file_name().unwrap_or_default()))
+}
+
+/// Uses a socket by a short name: macOS takes no more than 103 bytes. A link to its directory is short.
+#[cfg(not(target_os = "linux"))]
+fn through_its_directory<T>(path: &Utf8Path, open: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
+    let dir = path.parent().unwrap_or(Utf8Path::new(".")).canonicalize_utf8()?;
+    let short = tempfile::Builder::new().prefix("cliq").tempdir_in("/tmp")?;
+    std::os::unix::fs::symlink(dir, short.path().join("d"))?;
+    let name = short.path().join("d").join(path.file_name().unwrap_or_default());
+    open(name.to_str().unwrap_or_default())
 }
 
 #[async_trait]

@@ -1,12 +1,15 @@
 //! Wake-ups of the agent of a review: a change of the review, a signal. Without a pipe for changes it polls.
 
+use std::fs::OpenOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use rustix::fs::{CWD, Mode};
-use tokio::net::unix::pipe::{OpenOptions, Receiver};
+use nix::errno::Errno;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
@@ -36,10 +39,10 @@ impl Wakeups {
 
     /// Listens to changes of the review too, by a named pipe. One that cannot be made is done without.
     pub(super) fn listen(&mut self, pipe: Utf8PathBuf) {
-        let made = rustix::fs::mkfifoat(CWD, pipe.as_std_path(), Mode::RUSR | Mode::WUSR);
-        if made.is_ok() || made == Err(rustix::io::Errno::EXIST) {
+        let made = mkfifo(pipe.as_std_path(), Mode::S_IRUSR | Mode::S_IWUSR);
+        if made.is_ok() || made == Err(Errno::EEXIST) {
             // Open for writing as well: otherwise the pipe ends with its first writer.
-            let opened = OpenOptions::new().read_write(true).open_receiver(pipe.as_std_path());
+            let opened = OpenOptions::new().read(true).write(true).open(&pipe).and_then(Receiver::from_file);
             self.changes = opened.ok().map(|receiver| (receiver, pipe));
         }
     }

@@ -23,7 +23,7 @@ group! {
     /// Settings of the enforcement of sandboxes.
     Shared struct EnforcementSettings {
         @Person "sandbox.mechanism", mechanism: MechanismChoice = "auto",
-            "what enforces a sandbox: bubblewrap, landlock, or auto for bubblewrap where it works; projects cannot set it";
+            "what enforces a sandbox: bubblewrap, landlock, seatbelt (macOS), or auto for what works best; projects cannot set it";
         @Person "sandbox.missing", missing: MissingSandbox = "refuse",
             "whether a run is refused, or warns, if the system cannot enforce its sandbox; projects cannot set it";
     }
@@ -32,12 +32,14 @@ group! {
 choice! {
     /// Mechanism that enforces a sandbox.
     enum MechanismChoice {
-        /// Bubblewrap if it works, otherwise Landlock.
+        /// Bubblewrap if it works, otherwise Landlock; on macOS Seatbelt.
         Auto = "auto",
         /// Bubblewrap.
         Bubblewrap = "bubblewrap",
         /// Landlock.
         Landlock = "landlock",
+        /// Seatbelt.
+        Seatbelt = "seatbelt",
     }
 }
 
