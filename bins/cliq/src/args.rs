@@ -26,7 +26,7 @@ pub(crate) use agent::{AgentCommand, CheckRole, ModelApi};
 pub(crate) use checkpoint::CheckpointCommand;
 pub(crate) use eval::{EvalArgs, EvalCommand, EvalOutput};
 pub(crate) use frequent::parse;
-pub(crate) use inspect::{DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
+pub(crate) use inspect::{CiArgs, DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
 pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use plan::{DaemonCommand, PlanCommand};
@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Runs(LazyArgs<RunsArgs>),
     /// Explain a run: events, cause of the end, what to look at next.
     Explain(LazyArgs<ExplainArgs>),
+    /// Print what a run did as markdown, for a pull request or the summary of a job.
+    Ci(LazyArgs<CiArgs>),
     /// Show what the last run, a phase or one activation changed in the workspace.
     Diff(LazyArgs<DiffArgs>),
     /// Checkpoints of the workspace: list, take and restore them.

@@ -11,6 +11,7 @@ mod background;
 mod cancel;
 mod changed;
 mod checkpoint;
+mod ci;
 mod clean;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 mod contained;
@@ -85,6 +86,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             logs::run(args.phase.as_deref(), args.follow, content)
         }
         Command::Explain(LazyArgs(args)) => explain::run(args.run.as_deref(), args.json),
+        Command::Ci(LazyArgs(args)) => ci::run(args.run.as_deref(), args.link.as_deref()),
         Command::Diff(LazyArgs(args)) => checkpoint::diff(args.of.as_deref(), args.stat, args.json),
         Command::Checkpoint(Lazy(command)) => checkpoint::run(&command),
         Command::Attach { phase } => attach::run(phase.as_deref()),

@@ -4,6 +4,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod difference;
 pub(crate) mod plan;
 pub(crate) mod progress;
+pub(crate) mod report;
 pub(crate) mod sandbox;
 pub(crate) mod summary;
 pub(crate) mod transcript;

@@ -11,6 +11,7 @@ mod eval;
 mod kubernetes;
 mod outside;
 mod packages;
+mod repositories;
 mod reviews;
 mod sandbox;
 mod server;

@@ -4,6 +4,28 @@ use serde_json::{Map, Value, json};
 
 use crate::field::{Field, Type};
 
+/// Returns the address of a published schema, its `$id`: `team`, `team-tests`, `suite`, `triggers` or `settings` (docs/repositories.md).
+#[must_use]
+pub fn schema_id(name: &str) -> String {
+    format!("{}/schemas/{name}.json", env!("CARGO_PKG_HOMEPAGE"))
+}
+
+/// Returns the first line of a YAML file, by which editors find its published schema.
+#[must_use]
+pub fn modeline(name: &str) -> String {
+    format!("# yaml-language-server: $schema={}\n", schema_id(name))
+}
+
+/// Returns a JSON Schema (draft 2020-12) with its head: address, title and description.
+#[must_use]
+pub fn published_schema(mut schema: Value, name: &str, title: &str, description: &str) -> Value {
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$id"] = schema_id(name).into();
+    schema["title"] = title.into();
+    schema["description"] = description.into();
+    schema
+}
+
 /// Returns the JSON Schema (draft 2020-12) of a mapping with these fields.
 #[must_use]
 pub fn schema_of(fields: &[Field]) -> Value {

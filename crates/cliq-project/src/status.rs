@@ -71,6 +71,14 @@ pub struct PhaseRow {
     pub phase: PhaseView,
 }
 
+impl PhaseRow {
+    /// Makes a row.
+    #[must_use]
+    pub fn new(depth: usize, phase: PhaseView) -> Self {
+        Self { depth, phase }
+    }
+}
+
 /// The status of a run, with the runs of team phases in it.
 ///
 /// ```no_run

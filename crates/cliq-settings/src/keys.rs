@@ -92,7 +92,7 @@ pub enum Kind {
 const TRACE_ID: &str = "{trace_id}";
 
 /// Parts of the telemetry.
-const SIGNALS: &[&str] = &["traces", "metrics", "logs"];
+pub(crate) const SIGNALS: &[&str] = &["traces", "metrics", "logs"];
 
 /// Events that `notifications.*` knows.
 const EVENTS: &[&str] =

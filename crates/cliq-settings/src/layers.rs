@@ -218,7 +218,9 @@ fn check(values: &Map<String, Value>) -> Result<(), SettingsError> {
 /// Every value with its path. What is inside a group that exists is looked into; everything else is a value.
 fn leaves(values: &Map<String, Value>) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
-    let mut pending: Vec<(String, &Value)> = values.iter().map(|(key, value)| (key.clone(), value)).collect();
+    // Editors write the address of the schema into the file.
+    let settings = values.iter().filter(|(key, value)| *key != "$schema" || !value.is_string());
+    let mut pending: Vec<(String, &Value)> = settings.map(|(key, value)| (key.clone(), value)).collect();
     while let Some((path, value)) = pending.pop() {
         match value {
             Value::Object(map) if Key::is_group(&path) => {

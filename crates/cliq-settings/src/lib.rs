@@ -10,6 +10,7 @@ mod groups;
 mod keys;
 mod layers;
 mod mesh;
+mod schema;
 mod secret;
 mod value;
 
@@ -29,6 +30,7 @@ pub use groups::{
 pub use keys::{Class, Key, Kind};
 pub use layers::{Entry, Settings, Source};
 pub use mesh::Mesh;
+pub use schema::settings_schema;
 pub use secret::Secret;
 
 use camino::Utf8PathBuf;

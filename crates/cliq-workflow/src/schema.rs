@@ -1,6 +1,6 @@
 //! The JSON Schema of team.yml, for editors. Made from the table that the reader checks against.
 
-use cliq_document::schema_of;
+use cliq_document::{published_schema, schema_of};
 use serde_json::{Value, json};
 
 use crate::fields::TEAM;
@@ -8,10 +8,8 @@ use crate::fields::TEAM;
 /// The schema (draft 2020-12).
 #[must_use]
 pub fn json_schema() -> Value {
-    let mut schema = schema_of(TEAM);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "cliq team".into();
-    schema["description"] = "A team of agents: team.yml of cliq.".into();
+    let mut schema =
+        published_schema(schema_of(TEAM), "team", "cliq team", "A team of agents: team.yml of cliq.");
     schema["oneOf"] = json!([{"required": ["workflow"]}, {"required": ["phases"]}]);
     schema
 }

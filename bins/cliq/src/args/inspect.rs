@@ -15,6 +15,16 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
+/// Print what a run did as markdown, for a pull request or the summary of a job (docs/repositories.md).
+#[derive(Debug, Args)]
+pub(crate) struct CiArgs {
+    /// The run: its id, or the beginning of it. Default: the last one.
+    pub(crate) run: Option<String>,
+    /// Address of a page with all of it.
+    #[arg(long, value_name = "URL")]
+    pub(crate) link: Option<String>,
+}
+
 /// Show what the last run, a phase or one activation changed in the workspace.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {

@@ -32,6 +32,8 @@ pub(crate) enum SettingsCommand {
         #[arg(short, long)]
         global: bool,
     },
+    /// Print the JSON Schema of settings.json, for editors.
+    Schema,
     /// Remove a setting of this project.
     Unset {
         /// Such as `max_parallel` or `agents.claude-api.model`.

@@ -32,7 +32,7 @@ pub(super) fn run(run: Option<&str>, as_json: bool) -> Result<ExitCode, Failure>
 }
 
 /// Returns what keeps the run from being a plain success. Only the last run has the records of the runs within its phases.
-fn caveats(recorded: &RecordedRun, project: &Project) -> Vec<Caveat> {
+pub(super) fn caveats(recorded: &RecordedRun, project: &Project) -> Vec<Caveat> {
     let view = RunView::of(&recorded.journal);
     let is_last = recorded.place == *project.dir().root();
     Caveat::of_document(&if is_last { RunStatus::new(&view, project).document() } else { json!(view) })

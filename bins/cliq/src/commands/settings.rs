@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::CliqDir;
 use cliq_protocol::without_credentials;
-use cliq_settings::{Class, Entry, KEYS, Key, PRICES_DATE, PriceSettings, PriceSource, Settings, Source};
+use cliq_settings::{
+    Class, Entry, KEYS, Key, PRICES_DATE, PriceSettings, PriceSource, Settings, Source, settings_schema,
+};
 use serde_json::{Value, json};
 
 use crate::args::SettingsCommand;
@@ -54,6 +56,7 @@ pub(super) fn run(command: &SettingsCommand) -> Result<ExitCode, Failure> {
                 if entry.secret { MASK.into() } else { without_credentials(&value) }
             ))?;
         }
+        SettingsCommand::Schema => ui::json(&settings_schema())?,
         SettingsCommand::Unset { key, global } => {
             let file = here.file(*global)?;
             if !cliq_settings::unset(&file, key)? {

@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cliq-review", &["cliq-protocol", "cliq-model"]),
     ("cliq-telemetry", &["cliq-fs", "cliq-orchestrator", "cliq-protocol", "cliq-settings", "cliq-workflow"]),
     ("cliq-terminal", &["cliq-protocol", "cliq-review"]),
-    ("cliq-settings", &["cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
+    ("cliq-settings", &["cliq-document", "cliq-protocol", "cliq-fs", "cliq-workflow", "cliq-review"]),
     ("cliq-markers", &[]),
     ("cliq-gateway", &["cliq-protocol", "cliq-fs", "cliq-model"]),
     ("cliq-model", &["cliq-protocol"]),

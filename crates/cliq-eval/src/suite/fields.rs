@@ -1,6 +1,6 @@
 //! Every field of a suite in one table: the reader checks against it, and the JSON Schema is made from it.
 
-use cliq_document::{Field, Type, may, must, schema_of};
+use cliq_document::{Field, Type, may, must, published_schema, schema_of};
 use cliq_protocol::Effort;
 use serde_json::Value;
 
@@ -129,11 +129,7 @@ static OBJECTS: &[(&str, &[Field])] = &[
 /// Returns the JSON Schema (draft 2020-12) of a suite.
 #[must_use]
 pub fn suite_schema() -> Value {
-    let mut schema = schema_of(SUITE);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "cliq suite".into();
-    schema["description"] = "Suite of an evaluation with cliq eval.".into();
-    schema
+    published_schema(schema_of(SUITE), "suite", "cliq suite", "Suite of an evaluation with cliq eval.")
 }
 
 /// Returns every field of a suite: its object, its name, whether it is required, and its description.

@@ -1,6 +1,6 @@
 //! Every field of a file of tests in one table: the reader checks against it, and the JSON Schema is made from it.
 
-use cliq_document::{Field, Type, may, must, schema_of};
+use cliq_document::{Field, Type, may, must, published_schema, schema_of};
 use serde_json::Value;
 
 use crate::suite::fields::CHECK;
@@ -88,11 +88,12 @@ static OBJECTS: &[(&str, &[Field])] =
 /// Returns the JSON Schema (draft 2020-12) of a file of tests.
 #[must_use]
 pub fn test_schema() -> Value {
-    let mut schema = schema_of(FILE);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "cliq team tests".into();
-    schema["description"] = "Tests of a team with scripted agents, for cliq team test.".into();
-    schema
+    published_schema(
+        schema_of(FILE),
+        "team-tests",
+        "cliq team tests",
+        "Tests of a team with scripted agents, for cliq team test.",
+    )
 }
 
 /// Returns every field of a file of tests: its object, its name, whether it is required, and its description.

@@ -1,6 +1,6 @@
 //! Every field of `triggers.yml` in one table: the reader checks against it, and the JSON Schema is made from it.
 
-use cliq_document::{Field, Type, may, must, schema_of};
+use cliq_document::{Field, Type, may, must, published_schema, schema_of};
 use serde_json::Value;
 
 use crate::model::Policy;
@@ -94,11 +94,12 @@ pub(super) static BUDGET: &[Field] = &[
 /// Returns the JSON Schema (draft 2020-12) of `triggers.yml`.
 #[must_use]
 pub fn triggers_schema() -> Value {
-    let mut schema = schema_of(FILE);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "cliq triggers".into();
-    schema["description"] = "Triggers of a cliq server: CLIQ_HOME/triggers.yml.".into();
-    schema
+    published_schema(
+        schema_of(FILE),
+        "triggers",
+        "cliq triggers",
+        "Triggers of a cliq server: CLIQ_HOME/triggers.yml.",
+    )
 }
 
 #[cfg(test)]
