@@ -12,6 +12,7 @@ mod demo;
 mod diagnostics;
 mod docs;
 mod doctor;
+mod examples;
 mod explain;
 mod foreign_agents;
 mod gates;
