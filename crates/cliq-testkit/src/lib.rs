@@ -12,6 +12,7 @@ pub mod agent;
 mod clock;
 pub mod daemon;
 pub mod env;
+mod go;
 pub mod machine;
 mod not_run;
 pub mod plan_agents;
@@ -22,6 +23,7 @@ mod terminal;
 pub mod wire;
 
 pub use clock::Clock;
+pub use go::go_program;
 pub use not_run::not_run;
 pub use postgres::PostgresServer;
 pub use teams::chain;
@@ -39,19 +41,6 @@ pub fn program() -> PathBuf {
 #[must_use]
 pub fn target(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(path)
-}
-
-/// Returns the Go that `./test` installed, else that of the system where it is 1.24 or newer.
-#[must_use]
-pub fn go() -> Option<PathBuf> {
-    let installed = target("go/go/bin/go");
-    if installed.exists() {
-        return Some(installed);
-    }
-    let output = std::process::Command::new("go").arg("version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let minor = text.split("go1.").nth(1)?.split(['.', ' ']).next()?.parse::<u32>().ok()?;
-    (minor >= 24).then(|| PathBuf::from("go"))
 }
 
 /// Creates a directory that sandboxes show: below `target`, or below the home if the project is in a directory for temporary files, of which a

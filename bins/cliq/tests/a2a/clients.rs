@@ -76,22 +76,8 @@ fn the_official_javascript_client() {
 
 #[test]
 fn the_official_go_client() {
-    let Some(go) = cliq_testkit::go() else {
-        cliq_testkit::not_run("there is no Go 1.24 (./test installs one into target/go)");
-        return;
-    };
+    let Some(built) = cliq_testkit::go_program("a2a-client", &client("go")) else { return };
     let machine = machine();
-    let built = machine.path("client");
-    let build = Command::new(go)
-        .args(["build", "-o"])
-        .arg(&built)
-        .arg(".")
-        .current_dir(client("go"))
-        .env("GOFLAGS", "-mod=readonly")
-        .env("GOTOOLCHAIN", "local")
-        .output()
-        .unwrap();
-    assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
     let server = machine.serve();
     let token = token(&machine, "go", "run");
     succeeds(Command::new(&built).args([&server.url, &token]));

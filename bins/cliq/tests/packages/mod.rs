@@ -11,7 +11,6 @@ use std::process::{Child, Command, Stdio};
 
 use cliq_testkit::env::{CommandOutput, Env, done};
 use cliq_testkit::machine::wait_for;
-use cliq_testkit::target;
 
 /// `maria` with the password `open sesame`.
 const PASSWORDS: &str = "maria:$2a$04$awnpwJHjC/l2WqhOSwpLXeG.MF.wqQqTbR0TiaYH5M7GJFtxCNeF2\n";
@@ -185,29 +184,8 @@ impl Registry {
 
 /// The registry, built from the Go module beside this file.
 fn build() -> Option<PathBuf> {
-    let dir = target("registry");
-    fs::create_dir_all(&dir).unwrap();
-    let made = dir.join(format!("registry-{}", std::process::id()));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/registry");
-    let Some(go) = cliq_testkit::go() else {
-        cliq_testkit::not_run(
-            "there is no Go 1.24 to build the registry (./test installs one into target/go)",
-        );
-        return None;
-    };
-    let built = Command::new(go)
-        .args(["build", "-o"])
-        .arg(&made)
-        .arg(".")
-        .current_dir(source)
-        .env("GOFLAGS", "-mod=readonly")
-        .env("GOTOOLCHAIN", "local")
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    // Tests that run at the same time build the same program.
-    fs::rename(&made, dir.join("registry")).unwrap();
-    Some(dir.join("registry"))
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/registry");
+    cliq_testkit::go_program("registry", &module)
 }
 
 /// A certificate authority and a certificate of it for localhost.

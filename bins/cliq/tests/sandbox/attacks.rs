@@ -43,7 +43,7 @@ fn attack(profile: &str, mechanism: &str) -> BTreeMap<String, bool> {
       type: exec
       depends_on: [other]
       sandbox: {{profile: {profile}, network: none}}
-      commands: [{{name: attack, run: 'python3 attacker.py \"$(cat place)\" \"$(cat victim)\"'}}]
+      commands: [{{name: attack, run: 'PATH=/usr/bin:$PATH python3 attacker.py \"$(cat place)\" \"$(cat victim)\"'}}]
     - {{name: after, type: exec, depends_on: [other, hostile], commands: [{{name: c, run: 'true'}}]}}
 "
     );
