@@ -35,12 +35,13 @@ done
 to=${to:-$HOME/.local/bin}
 
 case $(uname -s) in
-  Linux) ;;
+  Linux) system=unknown-linux-gnu ;;
+  Darwin) system=apple-darwin ;;
   *) fail "there is no archive for $(uname -s)" "with a Rust toolchain: cargo install --locked --path bins/cliq" ;;
 esac
 case $(uname -m) in
-  x86_64 | amd64) target=x86_64-unknown-linux-gnu ;;
-  aarch64 | arm64) target=aarch64-unknown-linux-gnu ;;
+  x86_64 | amd64) target=x86_64-$system ;;
+  aarch64 | arm64) target=aarch64-$system ;;
   *) fail "there is no archive for a processor $(uname -m)" ;;
 esac
 
