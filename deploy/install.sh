@@ -2,10 +2,10 @@
 # Installs cliq from an archive of a release, for one user: programs, man pages, completions. Checks the archive against SHA256SUMS, and
 # never asks for root.
 #
-#     install.sh --from URL|DIR [--to DIR] [--version VERSION]
+#     install.sh --from URL|DIR [--to DIR] [--version VERSION] [--only-programs]
 #
-# URL or DIR has the archives and SHA256SUMS. Without --to the programs go into ~/.local/bin. Needs tar, gzip, sha256sum or shasum, and for
-# a URL curl or wget.
+# URL or DIR has the archives and SHA256SUMS. Without --to the programs go into ~/.local/bin. Man pages and completions go below
+# ~/.local/share and ~/.config/fish; not with --only-programs. Needs tar, gzip, sha256sum or shasum, and for a URL curl or wget.
 set -eu
 
 say() { printf '%s\n' "$*"; }
@@ -16,16 +16,25 @@ fail() {
 }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-from=${CLIQ_RELEASE:-} to= version=
+from=${CLIQ_RELEASE:-} to= version= extras=1
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" 2>/dev/null || true; }
 while [ $# -gt 0 ]; do
   case $1 in
+    --help | -h)
+      usage
+      exit 0
+      ;;
+    --only-programs)
+      extras=
+      shift
+      ;;
     --from | --to | --version)
-      [ $# -gt 1 ] || fail "$1 needs a value"
+      [ -n "${2:-}" ] || fail "$1 needs a value"
       case $1 in --from) from=$2 ;; --to) to=$2 ;; *) version=$2 ;; esac
       shift 2
       ;;
     *)
-      sed -n '2,8s/^# \{0,1\}//p' "$0" 2>/dev/null || true
+      usage >&2
       fail "there is no option $1"
       ;;
   esac
@@ -33,6 +42,8 @@ done
 [ -n "$from" ] || fail "it is not said where the archives are" "--from URL or DIR, or the variable CLIQ_RELEASE"
 : "${HOME:?install.sh: HOME is not set}"
 to=${to:-$HOME/.local/bin}
+case $to in /*) ;; *) to=$PWD/$to ;; esac
+case $version in *[!0-9A-Za-z.+-]*) fail "$version is no version" ;; esac
 
 case $(uname -s) in
   Linux) system=unknown-linux-gnu ;;
@@ -66,7 +77,8 @@ get() {
 
 get SHA256SUMS
 # Lines are `SUM  NAME`. Names of archives are cliq-VERSION-TARGET.tar.gz.
-line=$(grep -E "^[0-9a-f]{64} [ *]cliq-${version:-[0-9][0-9A-Za-z.+-]*}-$target\.tar\.gz\$" "$place/SHA256SUMS") ||
+wanted=$(printf '%s' "${version:-}" | sed 's/[.+]/\\&/g')
+line=$(tr -d '\r' <"$place/SHA256SUMS" | grep -E "^[0-9a-f]{64} [ *]cliq-${wanted:-[0-9][0-9A-Za-z.+-]*}-$target\.tar\.gz\$") ||
   fail "SHA256SUMS of $from has no archive ${version:+of version $version }for $target"
 [ "$(printf '%s\n' "$line" | wc -l)" -eq 1 ] || fail "SHA256SUMS of $from has several versions for $target" "--version VERSION"
 sum=${line%% *}
@@ -92,6 +104,10 @@ put() {
   cp "$1" "$2/.${1##*/}.new" && mv -f "$2/.${1##*/}.new" "$2/${1##*/}" || fail "$2/${1##*/} cannot be written"
 }
 for program in cliq cliq-agent; do put "$place/new/$program" "$to"; done
+if [ -z "$extras" ]; then
+  say "installed: $("$to/cliq" --version) in $to"
+  exit 0
+fi
 data=${XDG_DATA_HOME:-$HOME/.local/share}
 for page in "$place"/new/man/man1/*.1; do put "$page" "$data/man/man1"; done
 mv "$place/new/completions/cliq.bash" "$place/new/completions/cliq"

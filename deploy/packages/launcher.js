@@ -11,7 +11,7 @@ try {
   program = require.resolve(`@cliq/cliq-${platform}/bin/${name}`);
 } catch {
   console.error(`error: there is no package @cliq/cliq-${platform}: npm left it out (--no-optional), or this system is not supported`);
-  console.error("hint: systems are those of docs/platforms.md; `npm install --include=optional` installs it");
+  console.error("hint: there are packages for Linux with glibc and for macOS, x64 and arm64; `npm install --include=optional` installs them");
   process.exit(1);
 }
 if (typeof process.execve === "function") {

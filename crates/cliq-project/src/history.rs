@@ -54,20 +54,26 @@ impl Project {
     pub fn recorded_run(&self, id: Option<&str>) -> Result<RecordedRun, ProjectError> {
         let dir = self.dir();
         let last = Journal::read(&dir.journal())?.filter(|journal| !journal.records.is_empty());
-        let wanted = |journal: &Journal| {
-            id.is_none_or(|id| journal.run_id().is_some_and(|own| own.as_str().starts_with(id)))
+        let own = last.as_ref().and_then(|journal| journal.run_id().map(ToString::to_string));
+        let entries = dir.history().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
+        let mut places: Vec<Utf8PathBuf> = entries.map(camino::Utf8DirEntry::into_path).collect();
+        places.sort();
+        let names = || places.iter().filter_map(|place| Some(place.file_name()?.to_owned()));
+        let kept = || names().chain(own.clone()).collect();
+        let is_wanted = |place: &&Utf8PathBuf| {
+            id.is_some_and(|id| place.file_name().is_some_and(|name| name.starts_with(id)))
         };
-        if let Some(journal) = last.filter(wanted) {
+        let found: Vec<&Utf8PathBuf> = places.iter().filter(is_wanted).collect();
+        let is_last = id.is_none_or(|id| own.as_ref().is_some_and(|own| own.starts_with(id)));
+        let is_exact = id.is_none_or(|id| own.as_deref() == Some(id));
+        if let Some(journal) = last.filter(|_| is_last && (is_exact || found.is_empty())) {
             let running = ProjectLock::holder(dir)?.is_some();
             return Ok(RecordedRun { journal, place: dir.root().to_owned(), running });
         }
         let Some(id) = id else { return Err(ProjectError::NoRun) };
-        let entries = dir.history().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
-        let mut places: Vec<Utf8PathBuf> = entries.map(camino::Utf8DirEntry::into_path).collect();
-        places.sort();
-        let kept = || places.iter().filter_map(|place| Some(place.file_name()?.to_owned())).collect();
-        let is_wanted = |place: &&Utf8PathBuf| place.file_name().is_some_and(|name| name.starts_with(id));
-        let found: Vec<&Utf8PathBuf> = places.iter().filter(is_wanted).collect();
+        if is_last && !found.is_empty() {
+            return Err(ProjectError::AmbiguousRun { id: id.to_owned(), kept: kept() });
+        }
         match found[..] {
             [place] => match Journal::read(&place.join("journal.jsonl"))? {
                 Some(journal) => Ok(RecordedRun { journal, place: place.clone(), running: false }),

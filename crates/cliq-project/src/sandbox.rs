@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_fs::CliqDir;
 use cliq_protocol::{PhaseKind, PhaseName, Sandbox};
-use cliq_sandbox::{Access, Base, Limits, Policy, Preference, SANDBOX_VARIABLE, Support, secret_paths};
+use cliq_sandbox::{
+    Access, Base, Limits, Mechanism, Policy, Preference, SANDBOX_VARIABLE, Support, secret_paths,
+};
 use cliq_settings::Settings;
 use cliq_workflow::{Phase, ValidatedWorkflow};
 
+use crate::sandbox_git::{GitGuard, GitPaths};
 use crate::{Host, ProjectError};
 
 impl Host {
@@ -85,7 +89,7 @@ impl Host {
         Support::detect(self.environment.get("PATH"))
     }
 
-    /// Returns the policy of a process in a sandbox around a workspace.
+    /// Returns the policy of a process in a sandbox around a workspace, with what protects its git directory while it lives.
     ///
     /// # Errors
     /// Returns what this system lacks.
@@ -96,11 +100,26 @@ impl Host {
         workspace: &Utf8Path,
         access: &Access,
         preference: Preference,
-    ) -> Result<Policy, String> {
+    ) -> Result<(Policy, WorkspaceGuard), String> {
         let base = self.sandbox_base(workspace);
         let mechanism = self.sandbox_support().choose(preference)?;
-        Ok(Policy::new(&Limits::new(sandbox, &base), &base, access, mechanism))
+        let git = GitPaths::of(workspace, None);
+        let mut access = access.clone();
+        access.write.extend(git.write);
+        access.protected.extend(git.protected);
+        access.protected.push(workspace.join(CliqDir::NAME));
+        let is_guarded = mechanism == Mechanism::Bubblewrap;
+        let guard = is_guarded.then(|| GitGuard::new(&workspace.join(".git"))).flatten();
+        let policy = Policy::new(&Limits::new(sandbox, &base), &base, &access, mechanism);
+        Ok((policy, WorkspaceGuard { _git: guard }))
     }
+}
+
+/// Protection of the git directory of a workspace, while it lives.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct WorkspaceGuard {
+    _git: Option<GitGuard>,
 }
 
 /// Combines sandboxes.

@@ -20,9 +20,19 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct CiArgs {
     /// The run: its id, or the beginning of it. Default: the last one.
     pub(crate) run: Option<String>,
-    /// Address of a page with all of it.
-    #[arg(long, value_name = "URL")]
+    /// Address of a page with all of it, `https://` or `http://`.
+    #[arg(long, value_name = "URL", value_parser = page_address)]
     pub(crate) link: Option<String>,
+}
+
+fn page_address(text: &str) -> Result<String, &'static str> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_one = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    if is_one && !text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        Ok(text.to_owned())
+    } else {
+        Err("an address begins with https:// or http://, has a host and no blanks")
+    }
 }
 
 /// Show what the last run, a phase or one activation changed in the workspace.

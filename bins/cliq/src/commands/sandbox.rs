@@ -43,7 +43,7 @@ pub(super) fn run(request: Request, command: &[String]) -> Result<ExitCode, Fail
     let preference = Preference::parse(&mechanism).unwrap_or_default();
     let temporary = std::env::temp_dir().join(format!("cliq-sandbox-{}", std::process::id()));
     let access = Access { temporary: temporary.clone().try_into().ok(), ..Access::default() };
-    let policy = host.sandbox_policy(&sandbox, &here, &access, preference).map_err(|missing| {
+    let (policy, _guard) = host.sandbox_policy(&sandbox, &here, &access, preference).map_err(|missing| {
         Failure::failed(format!("this system cannot enforce a sandbox: {missing}"))
             .hint("`cliq doctor` shows what is there; docs/sandbox.md in the repository of cliq says what is needed")
     })?;

@@ -3,8 +3,9 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use cliq_model::Caveat;
-use cliq_orchestrator::{PhaseStatus, RunView};
+use cliq_orchestrator::{PhaseStatus, PhaseView, RunView};
 use cliq_project::{PhaseRow, RunState, Timeline};
+use cliq_protocol::PhaseName;
 
 use crate::render::usage;
 use crate::ui;
@@ -45,10 +46,8 @@ impl Report<'_> {
             format!("### {} {}", self.sign(), text(title, TEXT)),
             self.facts(),
             self.table(),
-            self.caveats
-                .iter()
-                .map(|caveat| format!("> **{}:** {}\n", caveat.label(), caveat.sentence()))
-                .collect(),
+            self.reservations(),
+            self.waits(),
             self.timeline
                 .reason
                 .as_deref()
@@ -64,12 +63,50 @@ impl Report<'_> {
 
     fn sign(&self) -> &'static str {
         match self.state {
-            RunState::Completed if self.caveats.is_empty() => "✅",
+            RunState::Completed if self.caveats.is_empty() && self.tolerated().next().is_none() => "✅",
             RunState::Completed => "⚠️",
             RunState::Escalated | RunState::Failed | RunState::Interrupted => "❌",
             RunState::Cancelled => "🚫",
-            RunState::None | RunState::Running | RunState::Waiting => "⏳",
+            RunState::Waiting => "⏸️",
+            RunState::None | RunState::Running => "⏳",
         }
+    }
+
+    /// Phases that completed although commands of theirs failed.
+    fn tolerated(&self) -> impl Iterator<Item = (&PhaseName, Vec<String>)> {
+        let completed = self.rows.iter().filter(|row| row.phase.status == PhaseStatus::Completed);
+        completed.map(|row| (&row.phase.name, failing(&row.phase))).filter(|(_, failing)| !failing.is_empty())
+    }
+
+    /// What keeps a run from being a plain success.
+    fn reservations(&self) -> String {
+        let caveats =
+            self.caveats.iter().map(|caveat| format!("**{}:** {}", caveat.label(), caveat.sentence()));
+        let tolerated = self.tolerated().map(|(phase, failing)| {
+            format!("**commands failed:** {} completed without {}.", code(phase.as_ref()), failing.join(", "))
+        });
+        let lines: Vec<String> = caveats.chain(tolerated).map(|line| format!("> {line}")).collect();
+        lines.join("  \n")
+    }
+
+    /// Who is waited for.
+    fn waits(&self) -> String {
+        let asked = self.rows.iter().filter_map(|row| Some((&row.phase.name, row.phase.review.as_ref()?)));
+        let asked = asked.filter(|(_, review)| !review.reviewers.is_empty()).map(|(phase, review)| {
+            let (who, short) = (review.reviewers.join(", "), review.id.get(..8).unwrap_or(&review.id));
+            let asks = review.asks.as_ref().map(|asks| format!("{}: ", text(asks, TEXT))).unwrap_or_default();
+            let until = &review.until;
+            format!(
+                "{} {asks}waits for {} until {until} ({})",
+                code(phase.as_ref()),
+                text(&who, TEXT),
+                code(&format!("cliq review show {short}"))
+            )
+        });
+        let woken = self.view.waiting.as_ref().filter(|waiting| waiting.on.is_empty());
+        let woken = woken.map(|waiting| format!("goes on at {}", waiting.until));
+        let lines: Vec<String> = asked.chain(woken).map(|line| format!("* {line}")).collect();
+        lines.join("\n")
     }
 
     fn facts(&self) -> String {
@@ -128,6 +165,7 @@ fn row(PhaseRow { depth, phase, .. }: &PhaseRow) -> String {
     let (mark, is_idle) = (phase.status.mark(), phase.iterations == 0);
     let state = match phase.status {
         PhaseStatus::Pending if phase.support => "not needed",
+        PhaseStatus::Running if phase.review.is_some() => "waits",
         PhaseStatus::Pending
         | PhaseStatus::Running
         | PhaseStatus::Waiting
@@ -142,17 +180,26 @@ fn row(PhaseRow { depth, phase, .. }: &PhaseRow) -> String {
         phase.kept_from.as_ref().map(|run| format!(", kept from {}", code(run.as_str()))).unwrap_or_default();
     let title = phase.title.as_deref().map(|title| format!(" {}", text(title, 60))).unwrap_or_default();
     let verdict = phase.verdict.as_ref().map(|verdict| code(&verdict.to_string())).unwrap_or_default();
-    let failing: Vec<String> = phase.failing.iter().map(|command| code(command)).collect();
-    let failing =
-        if failing.is_empty() { String::new() } else { format!(", failing: {}", failing.join(", ")) };
+    let failing = failing(phase);
+    let failing = if failing.is_empty() { String::new() } else { format!("failing: {}", failing.join(", ")) };
+    let between = if verdict.is_empty() || failing.is_empty() { "" } else { ", " };
     let dash = |shown: String| if is_idle { "-".to_owned() } else { shown };
     format!(
-        "| {mark} | {}{}{title} | {state}{limited}{kept} | {verdict}{failing} | {} | {} |",
+        "| {mark} | {}{}{title} | {state}{limited}{kept} | {verdict}{between}{failing} | {} | {} |",
         "└ ".repeat(*depth),
         code(phase.name.as_ref()),
         dash(phase.iterations.to_string()),
         dash(ui::duration(phase.duration_ms)),
     )
+}
+
+/// Commands that failed the last time.
+fn failing(phase: &PhaseView) -> Vec<String> {
+    let own = phase.commands.iter().filter(|result| !result.pass).map(|result| &result.name);
+    let mut names: Vec<&String> = own.chain(&phase.failing).collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().map(|name| code(name)).collect()
 }
 
 /// A text of others in one line: no markup of it has an effect, and nothing in it addresses a person.
@@ -162,11 +209,13 @@ fn text(words: &str, limit: usize) -> String {
     let line: Vec<&str> = plain.split_whitespace().collect();
     for c in super::short(&line.join(" "), limit).chars() {
         match c {
+            // Of `www.host` too.
+            '.' if out.ends_with("www") => out.push_str("\u{200b}."),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A space of no width after it: `@name` and `#1` are a mention and a reference otherwise.
-            '@' | '#' => out.extend([c, '\u{200b}']),
+            // A space of no width after it: `@name`, `#1`, `https://host` and `:tada:` are a mention, a reference, a link and a picture otherwise.
+            '@' | '#' | ':' | '%' => out.extend([c, '\u{200b}']),
             '\\' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '|' | '~' | '!' | '$' => out.extend(['\\', c]),
             c => out.push(c),
         }
@@ -191,10 +240,13 @@ fn marker(name: &str) -> String {
     name.chars().map(allowed).collect::<String>().replace("--", "-_")
 }
 
-/// An address that ends where the link does.
+/// An address whose end is that of the link.
 fn address(link: &str) -> String {
-    let unsafe_in_links = |c: char| c.is_whitespace() || c.is_control() || "()<>\\`".contains(c);
-    link.chars().filter(|c| !unsafe_in_links(*c)).collect()
+    let encoded = |c: char| match c {
+        '(' | ')' | '<' | '>' | '\\' | '`' | '[' | ']' | '|' => format!("%{:02X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    link.chars().map(encoded).collect()
 }
 
 /// The end of an output, and whether something was left out.
@@ -224,7 +276,11 @@ mod tests {
         );
         assert_eq!(code("a`|b\nc"), "`a \\|b c`");
         assert_eq!(marker("@a/b --> x"), "@a/b_-___x");
-        assert_eq!(address("https://ci.example/1?a=b#c)\n(d <e>"), "https://ci.example/1?a=b#cde");
+        assert_eq!(
+            text("www.a.b https://c :tada:", TEXT),
+            "www\u{200b}.a.b https:\u{200b}//c :\u{200b}tada:\u{200b}"
+        );
+        assert_eq!(address("https://ci.example/1?a=b#c)(d"), "https://ci.example/1?a=b#c%29%28d");
         assert_eq!(fence("a ``` b"), "````");
     }
 

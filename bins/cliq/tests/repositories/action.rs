@@ -26,36 +26,52 @@ impl Job {
         Self { env: repository(), name, event, api: "http://127.0.0.1:1".to_owned() }
     }
 
-    /// Runs the step with its inputs.
+    /// Runs the first step with its inputs.
     fn run(&self, inputs: &[(&str, &str)]) -> CommandOutput {
+        done(&self.first_step(inputs).output().unwrap())
+    }
+
+    fn first_step(&self, inputs: &[(&str, &str)]) -> Command {
         self.env.write("../event.json", &self.event.to_string());
+        self.step("run.sh", &[&[("CLIQ_ACTION_TEAM", "team")], inputs].concat())
+    }
+
+    /// Runs the second step with a token, if the first asks for it.
+    fn comment(&self, token: &str) -> Option<CommandOutput> {
+        if self.output("comment") != "true" {
+            return None;
+        }
+        let (report, number) = (self.output("report"), self.output("number"));
+        let inputs =
+            [("CLIQ_ACTION_REPORT", &*report), ("CLIQ_ACTION_NUMBER", &number), ("CLIQ_ACTION_TOKEN", token)];
+        Some(done(&self.step("comment.sh", &inputs).output().unwrap()))
+    }
+
+    fn step(&self, script: &str, inputs: &[(&str, &str)]) -> Command {
         let mut command = Command::new("bash");
         command
-            .arg(deployed("github-action/run.sh"))
+            .arg(deployed("github-action").join(script))
             .current_dir(self.env.work())
             .env("PATH", path())
             .env("HOME", self.env.home())
             .envs([
-                ("CLIQ_ACTION_TEAM", "team"),
-                ("CLIQ_ACTION_TOKEN", "job-token"),
                 ("GITHUB_EVENT_NAME", self.name),
+                ("GITHUB_API_URL", &*self.api),
+                ("GITHUB_JOB", "review"),
             ])
-            .envs([
-                ("GITHUB_REPOSITORY", "acme/calc"),
-                ("GITHUB_RUN_ID", "42"),
-                ("GITHUB_API_URL", &self.api),
-            ])
+            .envs([("GITHUB_REPOSITORY", "acme/calc"), ("GITHUB_RUN_ID", "42")])
             .env_remove("GITHUB_SERVER_URL");
         for (variable, file) in [
             ("GITHUB_EVENT_PATH", "../event.json"),
             ("GITHUB_OUTPUT", "../output"),
+            ("GITHUB_ENV", "../environment"),
             ("GITHUB_STEP_SUMMARY", "../summary.md"),
             ("RUNNER_TEMP", ".."),
         ] {
             command.env(variable, self.env.path(file));
         }
         command.envs(inputs.iter().copied());
-        done(&command.output().unwrap())
+        command
     }
 
     /// The last value of an output.
@@ -99,6 +115,11 @@ fn issue(association: &str, comment: Option<&str>) -> Value {
     }
 }
 
+fn reviewed(mut event: Value, association: &str) -> Value {
+    event["review"] = json!({"body": "Please mend it.", "author_association": association});
+    event
+}
+
 #[test]
 fn strangers_give_no_tasks() {
     if !has_programs() {
@@ -106,6 +127,9 @@ fn strangers_give_no_tasks() {
     }
     let refused = [
         ("pull_request_target", pull_request("eve/calc", "NONE")),
+        ("pull_request_review", reviewed(pull_request("acme/calc", "NONE"), "MEMBER")),
+        ("pull_request_review", reviewed(pull_request("acme/calc", "MEMBER"), "NONE")),
+        ("pull_request_review", reviewed(pull_request("eve/calc", "MEMBER"), "MEMBER")),
         ("pull_request_target", pull_request("eve/calc", "MEMBER")),
         ("issues", issue("NONE", None)),
         ("issues", issue("FIRST_TIME_CONTRIBUTOR", None)),
@@ -125,6 +149,7 @@ fn strangers_give_no_tasks() {
         ("pull_request", pull_request("eve/calc", "NONE")),
         ("pull_request", pull_request("acme/calc", "MEMBER")),
         ("pull_request_target", pull_request("acme/calc", "COLLABORATOR")),
+        ("pull_request_review", reviewed(pull_request("acme/calc", "MEMBER"), "OWNER")),
         ("issues", issue("MEMBER", None)),
         ("issue_comment", issue("OWNER", Some("COLLABORATOR"))),
         ("workflow_dispatch", json!({})),
@@ -150,7 +175,7 @@ fn strangers_give_no_tasks() {
 }
 
 #[test]
-fn task_is_text_and_the_token_is_not_for_agents() {
+fn task_is_text_and_agents_do_not_speak_to_the_runner() {
     if !has_programs() {
         return;
     }
@@ -158,7 +183,10 @@ fn task_is_text_and_the_token_is_not_for_agents() {
     job.run(&[]).expect(0).says("a pull request from a fork has no right to comment");
     let seen = job.env.read("seen");
     assert!(seen.contains("A function `touch injected` that adds."), "{seen}");
-    assert!(!seen.contains("job-token"), "{seen}");
+    for file in ["GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY", "TOKEN"] {
+        assert!(!seen.contains(file), "agents get {file}: {seen}");
+    }
+    assert!(job.comment("job-token").is_none());
     assert!(!job.env.exists("injected"), "nothing of a title is executed");
     let summary = job.env.read("../summary.md");
     assert!(
@@ -178,16 +206,41 @@ fn job_that_cannot_run_says_why() {
     job.run(&[("CLIQ_ACTION_DIRECTORY", "no/such")]).expect(1).says("working directory");
     job.run(&[("CLIQ_ACTION_RELEASE", "/nowhere")]).expect(1).says("the release has no install.sh");
     job.run(&[("CLIQ_ACTION_ARGUMENTS", "--no-such-option")])
-        .expect(1)
+        .expect(2)
         .says("--no-such-option")
         .says("did not begin");
     assert_eq!(job.output("status"), "none");
-    job.run(&[("CLIQ_ACTION_TEAM", "no-such-team")]).expect(2).says("no-such-team");
+    job.run(&[("CLIQ_ACTION_TEAM", "no-such-team")]).expect(2).says("no-such-team").says("did not begin");
+    job.run(&[("CLIQ_ACTION_COMMENT", "yes")]).expect(1).says("true or false");
     job.env.write("fail", "");
-    job.run(&[("CLIQ_ACTION_COMMENT", "false")]).expect(3);
+    job.run(&[]).expect(3);
     assert_eq!(job.output("status"), "ESCALATED");
-    // The report stays where the comment is refused.
-    job.run(&[]).expect(3).says("the comment was refused");
+    // The report stays where there is no way to comment.
+    job.comment("job-token").unwrap().expect(0).says("the comment was refused");
+    job.comment("").unwrap().expect(0).says("there is no token");
+    let push = Job::new("push", json!({"ref": "refs/heads/main"}));
+    push.run(&[]).expect(1).says("there is no task");
+    push.env.write("../event.json", "no JSON");
+    done(&push.step("run.sh", &[("CLIQ_ACTION_TEAM", "team")]).output().unwrap())
+        .expect(1)
+        .says("cannot be read");
+}
+
+#[test]
+fn cancelled_job_cancels_the_run_and_reports_it() {
+    if !has_programs() {
+        return;
+    }
+    let job = Job::new("pull_request", pull_request("acme/calc", "MEMBER"));
+    let team = "name: \"@local/slow\"\nphases:\n  - {name: a, type: exec, commands: [{name: a, run: 'touch begun; sleep 1000'}]}\n";
+    job.env.write("slow/team.yml", team);
+    let mut step = job.first_step(&[("CLIQ_ACTION_TEAM", "slow")]);
+    let step = step.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    job.env.wait_for("the command", || job.env.exists("begun"));
+    assert!(Command::new("kill").args(["-TERM", &step.id().to_string()]).status().unwrap().success());
+    done(&step.wait_with_output().unwrap()).expect(130);
+    assert_eq!(job.output("status"), "CANCELLED");
+    assert!(job.env.read("../summary.md").contains("**CANCELLED**"));
 }
 
 #[test]
@@ -277,37 +330,44 @@ fn report_becomes_one_comment() {
     let Some(mut api) = Api::start() else { return };
     let mut job = Job::new("pull_request", pull_request("acme/calc", "MEMBER"));
     job.api = format!("http://127.0.0.1:{}", api.port);
-    let first = job.run(&[]).expect(0);
-    assert!(!first.stdout.contains("refused"), "{}", first.stdout);
+    job.run(&[]).expect(0);
+    let first = job.comment("job-token").unwrap().expect(0);
+    assert!(first.stdout.is_empty(), "{}", first.stdout);
     let posted = api.change();
     assert_eq!(posted["method"], "POST", "the comment of a person with the same marker is left alone");
     assert!(posted["body"].as_str().unwrap().contains("**COMPLETED**"), "{posted}");
     job.env.write("fail", "");
     job.run(&[]).expect(3);
+    job.comment("job-token").unwrap().expect(0);
     let changed = api.change();
     assert_eq!((&changed["method"], &changed["id"]), (&"PATCH".into(), &posted["id"]));
     assert!(changed["body"].as_str().unwrap().contains("**ESCALATED**"), "{changed}");
     // Another token than that of the job is refused, and the report stays in the summary.
-    job.run(&[("CLIQ_ACTION_TOKEN", "other")])
-        .expect(3)
-        .says("the comment was refused")
-        .says("Resource not accessible");
+    job.comment("other").unwrap().expect(0).says("the comment was refused").says("Resource not accessible");
 }
 
 #[test]
 fn action_is_valid() {
     let action: Value =
         serde_yaml::from_str(&fs::read_to_string(deployed("github-action/action.yml")).unwrap()).unwrap();
-    let step = &action["runs"]["steps"][0];
     let inputs: Vec<&String> = action["inputs"].as_object().unwrap().keys().collect();
-    let script = fs::read_to_string(deployed("github-action/run.sh")).unwrap();
-    for (name, value) in step["env"].as_object().unwrap() {
-        let input = value.as_str().unwrap().trim_start_matches("${{ inputs.").trim_end_matches(" }}");
-        assert!(inputs.iter().any(|known| *known == input), "{name}: {input}");
-        assert!(script.contains(name), "{name} is not read");
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    let mut passed_on = std::collections::BTreeSet::new();
+    for (step, script) in steps.iter().zip(["run.sh", "comment.sh"]) {
+        let text = fs::read_to_string(deployed("github-action").join(script)).unwrap();
+        assert!(step["run"].as_str().unwrap().contains(script));
+        assert!(!step["run"].as_str().unwrap().contains("${{"), "an expression in a script is executed");
+        for (name, value) in step["env"].as_object().unwrap() {
+            assert!(text.contains(name), "{name} is not read by {script}");
+            if let Some(input) = value.as_str().unwrap().strip_prefix("${{ inputs.") {
+                let input = input.trim_end_matches(" }}");
+                assert!(inputs.iter().any(|known| *known == input), "{name}: {input}");
+                passed_on.insert(input.to_owned());
+            }
+        }
     }
-    assert_eq!(step["env"].as_object().unwrap().len(), inputs.len(), "each input is passed on");
-    assert!(!step["run"].as_str().unwrap().contains("${{"), "an expression in a script is executed");
+    assert_eq!(passed_on.len(), inputs.len(), "each input is passed on");
+    assert!(!steps[0]["env"].to_string().contains("token"), "agents are processes of the first step");
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../target/node/node_modules/.bin/action-validator");
     if !program.exists() {

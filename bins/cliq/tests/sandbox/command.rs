@@ -1,6 +1,7 @@
 //! `cliq agent sandbox`.
 
 use std::fs;
+use std::process::Command;
 
 use crate::sandbox::world::{World, mechanisms};
 
@@ -58,6 +59,35 @@ fn command_runs_in_a_sandbox_around_this_directory() {
     }
     // The directory for temporary files goes with the command.
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn programs_that_git_and_cliq_run_are_protected() {
+    let world = World::new(NOTHING, &[]);
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(world.env.work()).output().unwrap();
+        cliq_testkit::env::done(&output).expect(0)
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.name", "T"]);
+    git(&["config", "user.email", "t@example.com"]);
+    // Landlock alone cannot do that (docs/sandbox.md).
+    if !mechanisms().contains(&"bubblewrap") {
+        return;
+    }
+    let run = |script: &str| {
+        world.cliq(&["agent", "sandbox", "--mechanism", "bubblewrap", "--", "sh", "-c", script])
+    };
+    for file in
+        [".git/config", ".git/hooks/pre-commit", ".git/commondir", ".cliq/settings.json", ".cliq/team.yml"]
+    {
+        let refused = run(&format!("echo x > {file}"));
+        assert_ne!(refused.code, 0, "{file}");
+    }
+    run("mv .git elsewhere || mv .cliq elsewhere").expect(1);
+    run("git add made 2>/dev/null; echo x > made && git add made && git commit -qm made").expect(0);
+    assert!(git(&["log", "--oneline"]).stdout.contains("made"));
+    assert!(!world.env.exists(".git/commondir"), "the guard goes with the command");
 }
 
 #[test]
