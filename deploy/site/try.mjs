@@ -63,9 +63,14 @@ await page.waitForFunction(() => document.querySelector(".ap-term")?.textContent
 check("the recording of the demo plays", []);
 await page.goto(`${base}/tour.html`);
 await page.keyboard.press("s");
-await page.locator("#mdbook-searchbar, #searchbar").first().fill("seatbelt");
+const words = page.locator("#mdbook-searchbar, #searchbar").first();
 const result = page.locator("#mdbook-searchresults a, #searchresults a").filter({ hasText: /platforms|sandbox/i });
-await result.first().waitFor({ timeout: 30000 });
+// The index is loaded with the first press of a key: words that are typed before that find nothing.
+for (let n = 0; n < 60 && !(await result.first().isVisible()); n++) {
+  await words.fill("");
+  await words.pressSequentially("seatbelt");
+  await result.first().waitFor({ timeout: 1000 }).catch(() => {});
+}
 await result.first().click();
 await page.waitForURL(/platforms|sandbox|seatbelt/);
 check("a search finds a page", []);

@@ -160,7 +160,7 @@ impl Journal {
     /// Whether the plan's team is the one that the run began with, so that it can be resumed.
     #[must_use]
     pub fn fits(&self, plan: &RunPlan) -> bool {
-        self.shape() == Some(plan.shape().as_str())
+        self.shape().is_some_and(|shape| plan.has_shape(shape))
     }
 
     /// Whether the run is complete.

@@ -1,6 +1,7 @@
 //! Plan of a run and its checks: every failure that can be known is found before the first agent starts.
 
 mod builder;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -413,33 +414,6 @@ impl RunPlan {
             };
             problems.push(format!("the team has no input `{name}`: {hint}"));
         }
-    }
-
-    /// Stands for all of the team that decides what follows from what: phases, their order, route targets, budgets. Two
-    /// plans of one shape read each other's journals. What agents and commands do may differ.
-    #[must_use]
-    pub fn shape(&self) -> String {
-        use std::fmt::Write;
-        let mut text = String::new();
-        for (_, phase) in self.workflow.phases() {
-            let fatal: Vec<bool> = phase.commands.iter().map(|command| command.escalate_on_fail).collect();
-            let names: Vec<&str> = phase.commands.iter().map(|command| command.name.as_str()).collect();
-            let (depends_on, targets) = (&phase.depends_on, &phase.route_targets);
-            let _ = writeln!(
-                text,
-                "{} {} {} {depends_on:?} {targets:?} {} {names:?} {fatal:?}",
-                phase.name, phase.kind, phase.support, phase.max_iterations
-            );
-            // Phases without these have the shape that they had before these existed.
-            let required: Vec<&str> =
-                phase.commands.iter().filter(|c| c.required).map(|c| c.name.as_str()).collect();
-            // Debug output of an expression is its text.
-            let conditions = (&phase.when, &phase.for_each, &phase.retry);
-            if !matches!(conditions, (None, None, None)) || !required.is_empty() {
-                let _ = writeln!(text, "{conditions:?} {required:?}");
-            }
-        }
-        uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }
 
     /// Returns the channel for the result of a phase without successors: `None`, except in the team of a team phase. The name is

@@ -212,7 +212,7 @@ fn resumable(
     if plan.run_id.as_ref().is_some_and(|id| *id != run_id) {
         return Err(ResumeError::OtherRun { last: run_id }.into());
     }
-    if journal.shape() != Some(plan.shape().as_str()) {
+    if !journal.fits(plan) {
         return Err(ResumeError::TeamChanged.into());
     }
     let from = from.map(|name| main_phase(plan, name)).transpose()?;

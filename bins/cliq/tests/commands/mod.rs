@@ -43,6 +43,7 @@ mod supervisor;
 mod team_tests;
 mod teams;
 pub(crate) mod tmux;
+mod upgrade;
 mod usage;
 mod vendors;
 mod watchdog;
