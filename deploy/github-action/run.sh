@@ -99,12 +99,15 @@ begin cliq req --file "$work/requirement"
 code=0
 cliq run --headless --yes "${arguments[@]}" &
 run=$!
-# A job that is cancelled cancels the run, and still has its report.
-trap 'kill -TERM "$run" 2>/dev/null || true' INT TERM
+# A job that is cancelled cancels the run, and still has its report. A signal ends `wait` before the run has ended: it is called again.
+interrupted=""
+trap 'interrupted=1; kill -TERM "$run" 2>/dev/null || true' INT TERM
 while :; do
-  code=0
-  wait "$run" || code=$?
-  kill -0 "$run" 2>/dev/null || break
+  interrupted="" ended=0
+  wait "$run" || ended=$?
+  # 127: it was waited for already.
+  [ "$ended" -eq 127 ] || code=$ended
+  [ -n "$interrupted" ] || break
 done
 say "::$stop::"
 

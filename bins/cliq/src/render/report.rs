@@ -112,7 +112,7 @@ impl Report<'_> {
     fn facts(&self) -> String {
         let timeline = self.timeline;
         let mut facts = vec![
-            format!("**{}** after {}", timeline.status, ui::duration(timeline.elapsed_ms)),
+            format!("**{}** after {}", text(&timeline.status, 60), ui::duration(timeline.elapsed_ms)),
             format!("team {}", code(&timeline.team)),
             format!("run {}", code(&timeline.run_id)),
         ];
