@@ -11,6 +11,7 @@ warn() {
 report=${CLIQ_ACTION_REPORT:?}
 [ -n "${CLIQ_ACTION_TOKEN:-}" ] || warn "there is no token for a comment"
 work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/cliq.XXXXXX")
+trap 'rm -rf "$work"' EXIT
 api=${GITHUB_API_URL:-https://api.github.com}/repos/$GITHUB_REPOSITORY/issues
 
 # A call to the API, without settings of this machine's user. The token is in no list of arguments.

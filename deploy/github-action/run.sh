@@ -115,10 +115,11 @@ report=$work/report.md
 link=${GITHUB_SERVER_URL:-https://github.com}/${GITHUB_REPOSITORY:-}/actions/runs/${GITHUB_RUN_ID:-}
 # Without a run, such as with a team that has errors, the job's log says why.
 cliq ci --link "$link" >"$report" || fail "$((code > 0 ? code : 1))" "the run did not begin: cliq run ended with $code"
-explained=$(cliq explain --json)
+explained=$(cliq explain --json) && status=$(jq -er .status <<<"$explained") && id=$(jq -er .run_id <<<"$explained") ||
+  fail "$((code > 0 ? code : 1))" "the outcome of the run cannot be read"
 output report "$report"
-output status "$(jq -r .status <<<"$explained")"
-output run-id "$(jq -r .run_id <<<"$explained")"
+output status "$status"
+output run-id "$id"
 cat "$report" >>"$summary"
 if [ "${CLIQ_ACTION_COMMENT:-true}" = true ] && [ -n "$number" ]; then
   if $is_fork && [ "${GITHUB_EVENT_NAME:-}" = pull_request ]; then

@@ -1,7 +1,9 @@
 //! Executing a plan from start to end.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
@@ -24,7 +26,7 @@ pub enum RunStart {
 }
 
 /// Executes a plan from start to end and gives the run as it ended. `on_event` gets each event, with the state after it.
-/// The run is cancelled when `cancelled` resolves. Needs a tokio runtime with IO and time. Files are read and written on threads for
+/// The run is cancelled when `cancelled` resolves; it is polled before the run starts, so that signals which it waits for are received from the first phase on. Needs a tokio runtime with IO and time. Files are read and written on threads for
 /// blocking work: a project on a file system that does not respond delays its own run, and nothing else of the runtime.
 ///
 /// ```no_run
@@ -52,9 +54,12 @@ pub async fn execute(
     mut on_event: impl FnMut(&Record, &RunView),
 ) -> Result<RunView, ProjectError> {
     let (start, host) = (start.clone(), host.clone());
-    let Started { mut run, mut view, recorder } = blocking(move || begin(plan, &start, &host)).await?;
     let mut cancelled = pin!(cancelled);
-    let mut asked = false;
+    let mut asked = poll_fn(|context| Poll::Ready(cancelled.as_mut().poll(context).is_ready())).await;
+    let Started { mut run, mut view, recorder } = blocking(move || begin(plan, &start, &host)).await?;
+    if asked {
+        run.cancel();
+    }
     loop {
         let record = tokio::select! {
             record = run.next() => record,
@@ -115,5 +120,44 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
             // The runtime ends, and nothing waits for the result.
             Err(_) => std::future::pending().await,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use camino::Utf8Path;
+
+    use super::*;
+    use crate::{Environment, RunOptions};
+
+    const TEAM: &str = "name: \"@local/one\"\nphases:\n  - {name: a, type: exec, commands: [{name: t, run: 'touch made'}]}\n";
+
+    #[tokio::test]
+    async fn cancellation_is_waited_for_before_anything_starts() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = Utf8Path::from_path(place.path()).expect("text");
+        std::fs::create_dir(dir.join("team")).expect("made");
+        std::fs::write(dir.join("team/team.yml"), TEAM).expect("written");
+        let host = Host::new(Environment::of_process(), "cliq".into());
+        let project = Project::init(dir, host.clone()).expect("a project");
+        project.assemble(dir.join("team").as_str()).expect("assembled");
+        project.set_requirement("Do it.").expect("written");
+        // There is no run to go on with, so nothing starts.
+        let is_polled = Cell::new(false);
+        let cancelled = poll_fn(|_| {
+            is_polled.set(true);
+            Poll::Pending
+        });
+        let plan = project.run_plan(&RunOptions::new()).expect("a plan");
+        let resume = RunStart::Resume { from: None };
+        assert!(execute(plan, &resume, &host, cancelled, |_, _| {}).await.is_err());
+        assert!(is_polled.get(), "a signal that came before the start was not waited for");
+        // A run that is cancelled already ends so.
+        let plan = project.run_plan(&RunOptions::new()).expect("a plan");
+        let view =
+            execute(plan, &RunStart::Fresh, &host, std::future::ready(()), |_, _| {}).await.expect("a run");
+        assert_eq!(view.status.as_deref(), Some("CANCELLED"));
     }
 }

@@ -42,7 +42,7 @@ const SHARED_TEMPORARY: &[&str] = &["/private/tmp", "/private/var/tmp", "/privat
 /// Links at the root of macOS: programs look for files by these names.
 const ROOT_LINKS: &[&str] = &["/etc", "/tmp", "/var"];
 
-/// What each process may do: start others, which are in the same sandbox, and ask the system about itself.
+/// Rules for each process: others that it starts are in the same sandbox, and it may ask the system about itself.
 const PROCESS: &str = "\
 (allow process-exec process-fork)
 (allow signal process-info* (target same-sandbox))

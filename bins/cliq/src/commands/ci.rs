@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cliq_orchestrator::{PhaseStatus, PhaseView, RunView};
-use cliq_project::{OutputTail, PhaseRow, Project, RunState, RunStatus};
+use cliq_project::{OutputTail, PhaseRow, Project, ProjectError, RunState, RunStatus};
 use cliq_protocol::PhaseKind;
 
 use super::explain;
@@ -39,8 +39,15 @@ fn outputs_within(project: &Project, view: &RunView) -> Vec<OutputTail> {
     };
     for phase in view.phases.iter().filter(is_open) {
         let inner = project.team_phase(&phase.name);
-        // A team phase that ended before its team began has no record.
-        let Ok(recorded) = inner.recorded_run(None) else { continue };
+        let recorded = match inner.recorded_run(None) {
+            Ok(recorded) => recorded,
+            // The phase ended before its team began.
+            Err(ProjectError::NoRun) => continue,
+            Err(error) => {
+                ui::warning(&format!("the report lacks outputs of the team in {}: {error}", phase.name));
+                continue;
+            }
+        };
         found.extend(recorded.timeline(cliq_fs::now()).outputs);
         found.extend(outputs_within(&inner, &RunView::of(&recorded.journal)));
     }

@@ -76,8 +76,10 @@ fn evaluate(args: &EvalArgs) -> Result<ExitCode, Failure> {
         };
         let mut shown = progress::Display::new(&evaluation.row().name);
         tokio::select! {
-            done = evaluation.run(&stop, |progress| shown.show(progress)) => done?,
+            // First, so that signals are received before a trial begins.
+            biased;
             () = watch => {}
+            done = evaluation.run(&stop, |progress| shown.show(progress)) => done?,
         }
         shown.end();
         let id = evaluation.row().id.clone();

@@ -7,7 +7,7 @@ use cliq_orchestrator::{PhaseStatus, PhaseView, RunView};
 use cliq_project::{PhaseRow, RunState, Timeline};
 use cliq_protocol::PhaseName;
 
-use crate::render::usage;
+use crate::render::{summary, usage};
 use crate::ui;
 
 /// Maximum number of phases in the table.
@@ -78,7 +78,7 @@ impl Report<'_> {
         completed.map(|row| (&row.phase.name, failing(&row.phase))).filter(|(_, failing)| !failing.is_empty())
     }
 
-    /// What keeps a run from being a plain success.
+    /// Reasons that keep the run from being a plain success.
     fn reservations(&self) -> String {
         let caveats =
             self.caveats.iter().map(|caveat| format!("**{}:** {}", caveat.label(), caveat.sentence()));
@@ -89,7 +89,7 @@ impl Report<'_> {
         lines.join("  \n")
     }
 
-    /// Who is waited for.
+    /// People and times that the run waits for.
     fn waits(&self) -> String {
         let asked = self.rows.iter().filter_map(|row| Some((&row.phase.name, row.phase.review.as_ref()?)));
         let asked = asked.filter(|(_, review)| !review.reviewers.is_empty()).map(|(phase, review)| {
@@ -163,21 +163,8 @@ impl Report<'_> {
 
 fn row(PhaseRow { depth, phase, .. }: &PhaseRow) -> String {
     let (mark, is_idle) = (phase.status.mark(), phase.iterations == 0);
-    let state = match phase.status {
-        PhaseStatus::Pending if phase.support => "not needed",
-        PhaseStatus::Running if phase.review.is_some() => "waits",
-        PhaseStatus::Pending
-        | PhaseStatus::Running
-        | PhaseStatus::Waiting
-        | PhaseStatus::Completed
-        | PhaseStatus::Skipped
-        | PhaseStatus::Failed
-        | PhaseStatus::Escalated
-        | PhaseStatus::Stopped => phase.status.as_str(),
-    };
-    let limited = phase.limited.as_ref().map(|limited| format!(" at {limited}")).unwrap_or_default();
-    let kept =
-        phase.kept_from.as_ref().map(|run| format!(", kept from {}", code(run.as_str()))).unwrap_or_default();
+    let is_asking = phase.status == PhaseStatus::Running && phase.review.is_some();
+    let state = if is_asking { "waits".to_owned() } else { text(&summary::word(phase), TEXT) };
     let title = phase.title.as_deref().map(|title| format!(" {}", text(title, 60))).unwrap_or_default();
     let verdict = phase.verdict.as_ref().map(|verdict| code(&verdict.to_string())).unwrap_or_default();
     let failing = failing(phase);
@@ -185,7 +172,7 @@ fn row(PhaseRow { depth, phase, .. }: &PhaseRow) -> String {
     let between = if verdict.is_empty() || failing.is_empty() { "" } else { ", " };
     let dash = |shown: String| if is_idle { "-".to_owned() } else { shown };
     format!(
-        "| {mark} | {}{}{title} | {state}{limited}{kept} | {verdict}{between}{failing} | {} | {} |",
+        "| {mark} | {}{}{title} | {state} | {verdict}{between}{failing} | {} | {} |",
         "└ ".repeat(*depth),
         code(phase.name.as_ref()),
         dash(phase.iterations.to_string()),

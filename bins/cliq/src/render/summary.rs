@@ -116,7 +116,8 @@ fn has_caveat(phase: &PhaseView) -> bool {
     !Caveat::of_document(&json!({"phases": [phase]})).is_empty()
 }
 
-fn word(phase: &PhaseView) -> String {
+/// The state of a phase in a few words.
+pub(super) fn word(phase: &PhaseView) -> String {
     if let Some(run_id) = &phase.kept_from {
         return format!("{}, kept from run {run_id}", phase.status.as_str());
     }

@@ -1,7 +1,5 @@
 //! Stopping a run: by command, by signal, by file. Nothing is left running.
 
-use std::time::{Duration, Instant};
-
 use cliq_testkit::env::{Env, done};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -75,9 +73,13 @@ fn next_run_kills_orphans_of_a_killed_orchestrator() {
     let old = env.left_over();
     assert!(!old.is_empty(), "processes of the dead run are left");
     assert_eq!(env.cliq(["status", "--json"]).expect(0).json()["state"], "interrupted");
+    let old_id = env.run_id();
     let again = env.spawn(["run", "--headless", "-f"]);
-    let dead = Instant::now() + Duration::from_secs(30);
-    env.wait_for("the new run", || env.exists(".cliq/history") || Instant::now() > dead);
+    // While the files of the old run are moved, some of them are still in place.
+    let has_begun = |journal: String| journal.contains("run_started") && !journal.contains(&old_id);
+    env.wait_for("the new run", || {
+        std::fs::read_to_string(env.path(".cliq/journal.jsonl")).is_ok_and(has_begun)
+    });
     env.wait_for("its agent", || env.files(".cliq/signals").contains(&"agent.jsonl".to_owned()));
     env.cliq(["cancel"]).expect(0);
     is_cancelled(&env, again);

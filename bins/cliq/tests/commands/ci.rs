@@ -84,7 +84,7 @@ fn people_who_are_waited_for_are_named() {
         "team/team.yml",
         "name: \"@local/asks\"\nphases:\n  - {name: approval, type: hug, review: {reviewer: ann}}\n",
     );
-    let reviewers = r#"[{"name": "ann", "channels": ["webhook:nobody"]}]"#;
+    let reviewers = r#"[{"name": "ann", "channels": ["webhook:missing"]}]"#;
     env.cliq(["settings", "set", "-g", "hug.reviewers", reviewers]).expect(0);
     env.cliq(["init"]).expect(0);
     env.cliq(["assemble", "team"]).expect(0);

@@ -165,7 +165,7 @@ fn strangers_give_no_tasks() {
         job.run(inputs).expect(0);
         assert_eq!(job.output("status"), "COMPLETED", "{name}");
     }
-    // The task is a member's, whoever wrote the issue.
+    // The task is a member's, and nothing of the issue is in it.
     let job = Job::new("issue_comment", issue("NONE", Some("OWNER")));
     job.run(&[("CLIQ_ACTION_REQUIREMENT", "Add sums."), ("CLIQ_ACTION_COMMENT", "false")]).expect(0);
     let job = Job::new("issues", issue("NONE", None));

@@ -44,7 +44,7 @@ pub(super) fn restrict(policy: &Policy, command: &Confined<'_>) -> Result<(), Sa
         mechanism: "capabilities",
         reason: reason.to_string(),
     };
-    // Descriptors that whoever started cliq left open are no business of the command.
+    // Descriptors that the parent process left open are not for the command.
     close_fds::set_fds_cloexec(3, &[]);
     rustix::thread::set_no_new_privs(true).map_err(failed)?;
     landlock::restrict(policy)?;

@@ -17,7 +17,7 @@ pub(super) fn restrict(policy: &Policy, _: &Confined<'_>) -> Result<(), SandboxE
     }
     let reason = match fs::symlink_metadata(seatbelt::PROGRAM) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // Descriptors that whoever started cliq left open are no business of the command.
+            // Descriptors that the parent process left open are not for the command.
             close_fds::set_fds_cloexec(3, &[]);
             return Ok(());
         }

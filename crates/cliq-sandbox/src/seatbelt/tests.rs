@@ -158,7 +158,7 @@ fn path() -> impl Strategy<Value = Utf8PathBuf> {
 }
 
 proptest! {
-    /// Checks that a profile shows and lets write what its policy does, whatever the paths are.
+    /// Checks that a profile shows and lets write what its policy does, for any paths.
     #[test]
     fn profile_is_its_policy(
         lists in vec(vec(path(), 0..4), 5),
