@@ -50,6 +50,10 @@ fn run_with_kills(env: &Env, kills: usize, random: &mut Random) -> usize {
         }
         let _ = run.wait();
         killed += 1;
+        // The kill came between the record of the end and the end of the process: there is nothing to go on with.
+        if env.cliq(["status", "--json"]).expect(0).json()["state"] == "completed" {
+            return killed;
+        }
     }
 }
 
