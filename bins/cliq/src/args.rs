@@ -26,7 +26,7 @@ pub(crate) use agent::{AgentCommand, CheckRole, ModelApi};
 pub(crate) use checkpoint::CheckpointCommand;
 pub(crate) use eval::{EvalArgs, EvalCommand, EvalOutput};
 pub(crate) use frequent::parse;
-pub(crate) use inspect::{CiArgs, DemoArgs, DiffArgs, ExplainArgs, LogsArgs};
+pub(crate) use inspect::{CiArgs, DemoArgs, DiffArgs, ExplainArgs, LogsArgs, OwnCommand};
 pub(crate) use lazy::{Lazy, LazyArgs};
 pub(crate) use outside::{AuthService, DoctorCommand, PullRequestArgs, ToolCommand, ToolName};
 pub(crate) use plan::{DaemonCommand, PlanCommand};
@@ -120,6 +120,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<DoctorCommand>,
     },
+    /// Look at this program itself: files of other versions, newer releases.
+    #[command(subcommand, name = "self")]
+    Own(Lazy<OwnCommand>),
     /// Tools for commands of phases.
     #[command(subcommand)]
     Tool(Lazy<ToolCommand>),

@@ -31,11 +31,13 @@ mod mcp;
 mod plan;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]
 mod plan_agent;
+mod releases;
 mod req;
 mod review;
 mod run;
 mod runs;
 pub(crate) mod sandbox;
+mod self_check;
 mod server;
 mod settings;
 mod signal;
@@ -54,7 +56,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, Lazy, LazyArgs};
+use crate::args::{Cli, Command, Lazy, LazyArgs, OwnCommand};
 use crate::failure::Failure;
 
 /// Carries out a command.
@@ -94,6 +96,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cancel => cancel::run(),
         Command::Steer(LazyArgs(args)) => steer::run(&args),
         Command::Clean => clean::run(),
+        Command::Own(Lazy(OwnCommand::Check { from, json })) => self_check::run(from.as_deref(), json),
         Command::Doctor { json, command } => doctor::run(json, command.as_ref()),
         Command::Tool(Lazy(command)) => tool::run(&command),
         Command::Auth { service } => auth::run(service),

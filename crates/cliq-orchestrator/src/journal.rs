@@ -149,6 +149,15 @@ impl Journal {
         })
     }
 
+    /// Version of the format that it was begun with.
+    #[must_use]
+    pub fn version(&self) -> Option<u32> {
+        self.records.iter().find_map(|record| match &record.event {
+            RunEvent::RunStarted { version, .. } => Some(*version),
+            _ => None,
+        })
+    }
+
     /// Returns the shape of the team (see [`crate::RunPlan::shape`]).
     pub(crate) fn shape(&self) -> Option<&str> {
         self.records.iter().find_map(|record| match &record.event {

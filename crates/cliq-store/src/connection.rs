@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::DatabaseError;
 use crate::location::Location;
+use crate::migrations;
 use crate::postgres::{PostgresConnection, PostgresTransaction};
 use crate::select::Select;
 use crate::sqlite::{SqliteConnection, SqliteTransaction};
@@ -27,6 +28,23 @@ impl Connection {
             Location::Sqlite(path) => SqliteConnection::open(path, patience).await.map(Self::Sqlite),
             Location::Postgres(address) => {
                 PostgresConnection::open(address, patience).await.map(Self::Postgres)
+            }
+        }
+    }
+
+    /// Reads the format of a database without changing anything; `None` if it has none yet.
+    pub(crate) async fn format_of(
+        location: &Location,
+        patience: Duration,
+    ) -> Result<Option<i64>, DatabaseError> {
+        match location {
+            Location::Sqlite(path) => SqliteConnection::format_of(path, patience),
+            Location::Postgres(address) => {
+                let mut connection = Self::Postgres(PostgresConnection::open(address, patience).await?);
+                let sql = "SELECT count(*) AS tables FROM pg_catalog.pg_class WHERE oid = to_regclass('cliq_format')";
+                let answer = connection.run(sql, crate::statement::arguments![]).await?;
+                let tables = answer.rows.first().map_or(Ok(0), |row| row.integer("tables"))?;
+                if tables > 0 { migrations::format(&mut connection).await.map(Some) } else { Ok(None) }
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cliq_model::StoreError;
 
 use crate::location::Location;
+use crate::migrations::FORMAT;
 use crate::postgres::PostgresError;
 
 /// Error of a database or its library.
@@ -18,6 +19,12 @@ pub(crate) enum DatabaseError {
     /// A cell contains something that is not stored there.
     #[error("row `{row}` of `{table}`, column `{column}`: {reason}")]
     InvalidRow { table: &'static str, column: &'static str, row: String, reason: String },
+    /// A newer cliq made the database.
+    #[error("it has format {0}")]
+    Newer(i64),
+    /// The database has tables, and none is of cliq.
+    #[error("it belongs to another program")]
+    Foreign,
     /// A statement has another result than expected.
     #[error("column `{column}`: {source}")]
     Column { column: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -58,6 +65,10 @@ pub(crate) fn explain(
         DatabaseError::InvalidRow { table, column, row, reason } => {
             return StoreError::InvalidRow { database: location.to_string(), table, column, row, reason };
         }
+        DatabaseError::Newer(found) => {
+            return StoreError::Newer { database: location.to_string(), found, known: FORMAT };
+        }
+        DatabaseError::Foreign => return StoreError::Foreign { database: location.to_string() },
         other => other,
     };
     match location {

@@ -23,8 +23,8 @@ const SCRIPTS: [(&str, &str); 12] = [
     (include_str!("schema/12.sqlite.sql"), include_str!("schema/12.postgres.sql")),
 ];
 
-/// Brings the database to [`FORMAT`]. Gives the format that it has then: a newer one is left alone.
-pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, DatabaseError> {
+/// Brings the database to [`FORMAT`]. A newer one is refused, and left alone.
+pub(crate) async fn migrate(connection: &mut Connection) -> Result<(), DatabaseError> {
     if connection.is_postgres() {
         let sql = "CREATE TABLE IF NOT EXISTS cliq_format (only_row BIGINT PRIMARY KEY DEFAULT 1 CHECK (only_row = 1), format BIGINT NOT NULL)";
         // Two processes may create it at the same moment: one of them gets a conflict in the catalog.
@@ -32,9 +32,12 @@ pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, Database
             connection.run(sql, arguments![]).await?;
         }
     }
-    let found = format(connection).await?;
-    if found >= FORMAT {
-        return Ok(found);
+    let found = match connection {
+        Connection::Sqlite(connection) => connection.format(),
+        Connection::Postgres(_) => format(connection).await?,
+    };
+    if is_current(found)? {
+        return Ok(());
     }
     let mut transaction = connection.begin().await?;
     if transaction.is_postgres() {
@@ -42,19 +45,23 @@ pub(crate) async fn migrate(connection: &mut Connection) -> Result<i64, Database
     }
     // Another process may have been faster.
     let found = format(&mut transaction).await?;
-    if found >= FORMAT {
-        return Ok(found);
+    if is_current(found)? {
+        return Ok(());
     }
     let done = usize::try_from(found).unwrap_or(0);
     for (sqlite, postgres) in SCRIPTS.into_iter().skip(done) {
         transaction.script(if transaction.is_postgres() { postgres } else { sqlite }).await?;
     }
     record_format(&mut transaction).await?;
-    transaction.commit().await?;
-    Ok(FORMAT)
+    transaction.commit().await
 }
 
-async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
+/// Whether the format is the one of this version; an older one is not.
+fn is_current(found: i64) -> Result<bool, DatabaseError> {
+    if found > FORMAT { Err(DatabaseError::Newer(found)) } else { Ok(found == FORMAT) }
+}
+
+pub(crate) async fn format(target: &mut impl Formatted) -> Result<i64, DatabaseError> {
     let sql = if target.has_table_of_formats() {
         "SELECT format AS user_version FROM cliq_format"
     } else {
@@ -76,7 +83,7 @@ async fn record_format(transaction: &mut Tx<'_>) -> Result<(), DatabaseError> {
     }
 }
 
-trait Formatted: Target {
+pub(crate) trait Formatted: Target {
     fn has_table_of_formats(&self) -> bool;
 }
 

@@ -10,6 +10,7 @@ use rusqlite::{OpenFlags, ToSql};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::error::{DatabaseError, is_locked};
+use crate::migrations::FORMAT;
 use crate::sqlite_row::SqliteRow;
 use crate::statement::{Answer, Argument, Row};
 
@@ -20,7 +21,11 @@ const STATEMENTS: usize = 100;
 
 /// A connection to a file.
 #[derive(Debug)]
-pub(crate) struct SqliteConnection(rusqlite::Connection);
+pub(crate) struct SqliteConnection {
+    connection: rusqlite::Connection,
+    /// Format of the database when it was opened.
+    format: i64,
+}
 
 /// A transaction. Dropped without a commit, it is rolled back.
 #[derive(Debug)]
@@ -35,8 +40,8 @@ impl SqliteConnection {
         // at the same moment one is refused at once.
         let deadline = Instant::now() + patience;
         loop {
-            match aside(|| connect(path, patience)).map_err(DatabaseError::from) {
-                Ok(connection) => return Ok(Self(connection)),
+            match aside(|| connect(path, patience)) {
+                Ok(connection) => return Ok(connection),
                 Err(error) if is_locked(&error) && Instant::now() < deadline => {
                     tokio::time::sleep(LOCKED).await;
                 }
@@ -45,14 +50,31 @@ impl SqliteConnection {
         }
     }
 
+    /// Reads the format of a database without changing anything; `None` if there is none yet.
+    pub(crate) fn format_of(path: &Utf8Path, patience: Duration) -> Result<Option<i64>, DatabaseError> {
+        if path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(patience)?;
+        // Format 0 is a database without tables of cliq.
+        Ok(Some(format(&connection)?).filter(|format| *format > 0))
+    }
+
+    /// Format of the database when it was opened.
+    pub(crate) fn format(&self) -> i64 {
+        self.format
+    }
+
     /// Runs a statement to its end.
     pub(crate) fn run(&mut self, sql: &str, arguments: &[Argument<'_>]) -> Result<Answer, DatabaseError> {
-        Ok(aside(|| run(&self.0, sql, arguments))?)
+        Ok(aside(|| run(&self.connection, sql, arguments))?)
     }
 
     /// Runs a script of several statements without arguments.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        Ok(aside(|| self.0.execute_batch(sql))?)
+        Ok(aside(|| self.connection.execute_batch(sql))?)
     }
 
     /// Begins a transaction that is going to write.
@@ -76,7 +98,7 @@ impl SqliteTransaction<'_> {
 impl Drop for SqliteTransaction<'_> {
     fn drop(&mut self) {
         // A commit has ended it, and so have some errors.
-        if !self.connection.0.is_autocommit() {
+        if !self.connection.connection.is_autocommit() {
             let _ = self.connection.run("ROLLBACK", &[]);
         }
     }
@@ -91,16 +113,39 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-fn connect(path: &Utf8Path, patience: Duration) -> rusqlite::Result<rusqlite::Connection> {
+/// Opens a database for writing. One that this program cannot use stays as it is: the write-ahead log would change it.
+fn connect(path: &Utf8Path, patience: Duration) -> Result<SqliteConnection, DatabaseError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    let format = format(&connection)?;
+    if format > FORMAT {
+        return Err(DatabaseError::Newer(format));
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    Ok(connection)
+    Ok(SqliteConnection { connection, format })
+}
+
+/// The format of a database, which is 0 for a new one, and for one with the queue of signals only.
+fn format(connection: &rusqlite::Connection) -> Result<i64, DatabaseError> {
+    let format = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if format == FORMAT {
+        return Ok(format);
+    }
+    // One statement sees one state: another process may create the tables now.
+    let sql =
+        "SELECT (SELECT user_version FROM pragma_user_version), count(*), coalesce(sum(name = 'signals'), 0)
+        FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let (format, tables, signals) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
+    if signals == 0 && (tables > 0 || format > 0) {
+        return Err(DatabaseError::Foreign);
+    }
+    Ok(format)
 }
 
 fn run(connection: &rusqlite::Connection, sql: &str, arguments: &[Argument<'_>]) -> rusqlite::Result<Answer> {

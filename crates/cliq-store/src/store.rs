@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::connection::Connection;
 use crate::error::{DatabaseError, explain, is_broken};
 use crate::location::Location;
-use crate::migrations::{self, FORMAT};
+use crate::migrations;
 
 /// Default time to wait for other transactions, and for a server.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,8 +71,8 @@ impl SqlStore {
     /// Opens the database, makes it if there is none, and brings it to the format of this version.
     ///
     /// # Errors
-    /// Returns an error if the database cannot be opened or reached, is damaged, or was made by a newer cliq. Nothing is changed
-    /// then.
+    /// Returns an error if the database cannot be opened or reached, is damaged, belongs to another program, or was made by a newer cliq.
+    /// Nothing is changed then.
     pub async fn open(location: &Location) -> Result<Self, StoreError> {
         Self::open_with(location, Options::default()).await
     }
@@ -95,12 +95,19 @@ impl SqlStore {
             Inner { location: location.clone(), options, writer: Mutex::new(None), reader: Mutex::new(None) };
         let store = Self { inner: Arc::new(inner) };
         let mut held = store.writer("the format of the database").await?;
-        let found = migrations::migrate(held.connection()).await;
-        let found = held.done(found).await?;
-        if found > FORMAT {
-            return Err(StoreError::Newer { database: location.to_string(), found, known: FORMAT });
-        }
+        let migrated = migrations::migrate(held.connection()).await;
+        held.done(migrated).await?;
         Ok(store)
+    }
+
+    /// Reads the format of a database, older or newer than [`FORMAT`](crate::FORMAT), and changes nothing. `None` if there is no database, or
+    /// it has no format yet.
+    ///
+    /// # Errors
+    /// Returns an error if the database cannot be opened or reached, is damaged, or belongs to another program.
+    pub async fn format_of(location: &Location) -> Result<Option<i64>, StoreError> {
+        let found = Connection::format_of(location, PATIENCE).await;
+        found.map_err(|error| explain(location, PATIENCE, None, error))
     }
 
     /// Location of the database.

@@ -1,7 +1,7 @@
 //! Arguments of commands that look at runs, and of the demo.
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::ModelApi;
 
@@ -33,6 +33,20 @@ fn page_address(text: &str) -> Result<String, &'static str> {
     } else {
         Err("an address begins with https:// or http://, has a host and no blanks")
     }
+}
+
+/// Look at this program itself (docs/upgrade.md).
+#[derive(Debug, Subcommand)]
+pub(crate) enum OwnCommand {
+    /// Say which formats the files here have, and whether there is a newer release. Uses the network for an address only.
+    Check {
+        /// Address or directory of a release: its SHA256SUMS is read. Default: the variable CLIQ_RELEASE; without both, no release is looked for.
+        #[arg(long, value_name = "URL|DIR")]
+        from: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Show what the last run, a phase or one activation changed in the workspace.

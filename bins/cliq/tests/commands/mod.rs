@@ -33,6 +33,7 @@ mod rerun;
 mod resume;
 mod runs;
 mod schemas;
+mod self_check;
 pub(crate) mod server;
 mod settings;
 mod signals;

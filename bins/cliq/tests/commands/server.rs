@@ -60,7 +60,8 @@ fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let path = headers.first()?.split(' ').nth(1)?.to_owned();
-    Some(ReceivedRequest { path, headers, body: serde_json::from_slice(&body).ok()? })
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };
+    Some(ReceivedRequest { path, headers, body })
 }
 
 /// An answer with a status.

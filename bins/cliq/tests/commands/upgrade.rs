@@ -65,9 +65,11 @@ fn changed_team_is_still_noticed() {
 #[test]
 fn home_is_used_with_its_settings_plans_and_tokens() {
     let env = of_first_release();
+    cliq(&env, "plans", &["self", "check"]).expect(0).says("earlier versions then refuse it");
     cliq(&env, "plans", &["settings", "get", "max_parallel"]).expect(0).says("3");
     cliq(&env, "plans", &["plan", "list", "--all"]).expect(0).says("later");
     cliq(&env, "plans", &["server", "token", "list"]).expect(0).says("old");
+    cliq(&env, "plans", &["self", "check"]).expect(0).says("that of this version");
     let token = env.read("../token").trim().to_owned();
     let machine = Machine::new();
     for file in ["cliq.db", "settings.json"] {

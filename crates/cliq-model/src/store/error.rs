@@ -48,6 +48,14 @@ pub enum StoreError {
         /// The newest format that is known.
         known: i64,
     },
+    /// Another program made it.
+    #[error(
+        "{database} belongs to another program: it has tables, and none of cliq; nothing was changed. Move it away to begin with an empty database, or set CLIQ_HOME to another place"
+    )]
+    Foreign {
+        /// The database.
+        database: String,
+    },
     /// The disk is full.
     #[error("cannot write to {database}: disk full; {}", stored(*object))]
     Full {

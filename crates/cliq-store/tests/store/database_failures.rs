@@ -36,9 +36,56 @@ async fn a_locked_database_is_waited_for_and_then_named() {
 async fn a_newer_format_is_left_alone() {
     let place = TestDatabase::sqlite();
     drop(place.store().await);
-    bare(&place).execute_batch("PRAGMA user_version = 13").unwrap();
+    bare(&place).execute_batch("PRAGMA user_version = 13; PRAGMA journal_mode = DELETE").unwrap();
+    let bytes = fs::read(place.database()).unwrap();
     let error = SqlStore::open(&place.location()).await.expect_err("it is newer");
     assert!(matches!(error, StoreError::Newer { found: 13, known: cliq_store::FORMAT, .. }), "{error}");
+    assert_eq!(SqlStore::format_of(&place.location()).await.expect("read"), Some(13));
+    assert!(fs::read(place.database()).unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn format_is_read_without_a_change() {
+    let place = TestDatabase::sqlite();
+    assert_eq!(SqlStore::format_of(&place.location()).await.expect("read"), None);
+    assert!(!place.path("home").exists());
+    drop(place.store().await);
+    assert_eq!(SqlStore::format_of(&place.location()).await.expect("read"), Some(cliq_store::FORMAT));
+    bare(&place).execute_batch("PRAGMA user_version = 3").unwrap();
+    assert_eq!(SqlStore::format_of(&place.location()).await.expect("read"), Some(3));
+}
+
+#[tokio::test]
+async fn database_of_another_program_is_refused_unchanged() {
+    for version in [0, 5, 13] {
+        let place = TestDatabase::sqlite();
+        fs::create_dir_all(place.path("home")).unwrap();
+        bare(&place)
+            .execute_batch(&format!("CREATE TABLE recipes (name TEXT); PRAGMA user_version = {version}"))
+            .unwrap();
+        let bytes = fs::read(place.database()).unwrap();
+        for error in [
+            SqlStore::open(&place.location()).await.expect_err("it is foreign"),
+            SqlStore::format_of(&place.location()).await.expect_err("it is foreign"),
+        ] {
+            assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+            assert!(error.to_string().contains("belongs to another program"), "{error}");
+        }
+        assert!(fs::read(place.database()).unwrap() == bytes, "version {version}");
+        assert_eq!(fs::read_dir(place.path("home")).unwrap().count(), 1, "no log beside it");
+    }
+}
+
+#[tokio::test]
+async fn queue_of_another_program_is_taken_over() {
+    let place = TestDatabase::sqlite();
+    fs::create_dir_all(place.path("home")).unwrap();
+    // The table of the protocol, without a format (docs/signals.md).
+    let sql = include_str!("../../src/schema/1.sqlite.sql");
+    let end = sql.find(");").unwrap() + 2;
+    bare(&place).execute_batch(&sql[..end]).unwrap();
+    bare(&place).execute("INSERT INTO signals (signal_type) VALUES ('plan_start')", []).unwrap();
+    assert_eq!(all(&place.store().await).await.len(), 1);
 }
 
 #[tokio::test]

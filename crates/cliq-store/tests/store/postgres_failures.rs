@@ -64,7 +64,9 @@ async fn each_fault_has_its_own_error() {
     server.sql(&url, "UPDATE cliq_format SET format = 13");
     let error = SqlStore::open(&place.location()).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { found: 13, known: cliq_store::FORMAT, .. }), "{error}");
+    assert_eq!(SqlStore::format_of(&place.location()).await.unwrap(), Some(13));
     server.sql(&url, &format!("UPDATE cliq_format SET format = {}", cliq_store::FORMAT));
+    assert_eq!(SqlStore::format_of(&TestDatabase::postgres(&server).location()).await.unwrap(), None);
 
     let missing = url.replace("/test0", "/nowhere");
     let error = SqlStore::open(&Location::choose(Some(&missing), "".into()).unwrap()).await.unwrap_err();
