@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
@@ -15,6 +16,10 @@ use cliq_supervisor::internals::clock;
 const WAITING: usize = 10_000;
 /// A log of this size is put aside, in place of the one before.
 const MAX_BYTES: u64 = 64 << 20;
+/// Time without a line after which those before are written.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time after which lines are written where there is no pause.
+const BURST: Duration = Duration::from_millis(500);
 
 /// A request and its response. No query, header or body: they may have secrets.
 #[derive(Debug, Serialize)]
@@ -39,8 +44,8 @@ impl AccessLog {
     pub(crate) fn open(path: &Utf8Path) -> std::io::Result<Self> {
         let file = append(path)?;
         let (lines, receiver) = sync_channel(WAITING);
-        let path = path.to_owned();
-        std::thread::Builder::new().name("access-log".into()).spawn(move || write(file, &path, &receiver))?;
+        let log = LogFile::new(path.to_owned(), file);
+        std::thread::Builder::new().name("access-log".into()).spawn(move || write(log, &receiver))?;
         Ok(Self { lines })
     }
 
@@ -55,28 +60,74 @@ impl AccessLog {
     }
 }
 
+/// The file of the log.
+struct LogFile {
+    path: Utf8PathBuf,
+    out: BufWriter<File>,
+    /// Device and inode, by which a file that another program put in its place is noticed.
+    identity: Option<(u64, u64)>,
+    size: u64,
+    /// Whether the last lines could be written.
+    is_fine: bool,
+}
+
+impl LogFile {
+    fn new(path: Utf8PathBuf, file: File) -> Self {
+        let found = file.metadata().ok();
+        let size = found.as_ref().map_or(0, std::fs::Metadata::len);
+        Self { path, identity: found.as_ref().map(identity), size, out: BufWriter::new(file), is_fine: true }
+    }
+
+    fn is_in_place(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| Some(identity(&found)) == self.identity)
+    }
+
+    /// Opens the file at the path, which may be a new one. What is not written yet goes to the old one.
+    fn open_again(&mut self) -> std::io::Result<()> {
+        let file = append(&self.path)?;
+        let flushed = self.out.flush();
+        *self = Self { is_fine: self.is_fine, ..Self::new(self.path.clone(), file) };
+        flushed
+    }
+
+    /// Says once that lines are lost, and once that they are written again.
+    fn report(&mut self, written: &std::io::Result<()>) {
+        match written {
+            Err(error) if self.is_fine => {
+                tracing::warn!(%error, file = %self.path, "lines of the access log are lost");
+            }
+            Ok(()) if !self.is_fine => tracing::info!(file = %self.path, "the access log is written again"),
+            _ => {}
+        }
+        self.is_fine = written.is_ok();
+    }
+}
+
+fn identity(found: &fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
 fn append(path: &Utf8Path) -> std::io::Result<File> {
     fs::OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write(file: File, path: &Utf8Path, lines: &Receiver<Vec<u8>>) {
-    let mut size = file.metadata().map_or(0, |meta| meta.len());
-    let mut out = BufWriter::new(file);
-    loop {
-        let Ok(first) = lines.recv() else { return };
+fn write(mut log: LogFile, lines: &Receiver<Vec<u8>>) {
+    while let Ok(first) = lines.recv() {
+        // Rotated by another program: lines go to the new file.
+        let mut written = if log.is_in_place() { Ok(()) } else { log.open_again() };
+        let until = Instant::now() + BURST;
         let mut next = Some(first);
         while let Some(line) = next {
-            size += line.len() as u64;
-            let _ = out.write_all(&line);
-            next = lines.recv_timeout(Duration::from_millis(50)).ok();
+            log.size += line.len() as u64;
+            written = written.and(log.out.write_all(&line));
+            let has_time = Instant::now() < until;
+            next = has_time.then(|| lines.recv_timeout(PAUSE).ok()).flatten();
         }
-        let _ = out.flush();
-        if size > MAX_BYTES {
-            let old = Utf8PathBuf::from(format!("{path}.1"));
-            let renamed = fs::rename(path, old).and_then(|()| append(path));
-            if let Ok(file) = renamed {
-                (out, size) = (BufWriter::new(file), 0);
-            }
+        written = written.and(log.out.flush());
+        if log.size > MAX_BYTES {
+            let old = Utf8PathBuf::from(format!("{}.1", log.path));
+            written = written.and(fs::rename(&log.path, old)).and_then(|()| log.open_again());
         }
+        log.report(&written);
     }
 }

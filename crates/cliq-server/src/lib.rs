@@ -15,6 +15,7 @@ mod access;
 mod access_log;
 mod api;
 mod app;
+mod certificate;
 mod demo_site;
 mod hooks;
 mod listener;

@@ -17,10 +17,7 @@ use cliq_supervisor::Supervisor;
 use cliq_supervisor::internals::Duty;
 use cliq_triggers::{Engine, EngineOptions, StartError, TriggersCheck};
 use cliq_web::{Core, People};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower_http::compression::CompressionLayer;
 
@@ -29,9 +26,10 @@ use crate::a2a::mesh::status::Meshes;
 use crate::access::{AllowedHosts, Gatekeeper, Provider, guard, session_router};
 use crate::access_log::AccessLog;
 use crate::app::App;
+use crate::certificate::Tls;
 use crate::listener::{self, Limits};
 use crate::metrics::Metrics;
-use crate::options::{ServerOptions, TlsFiles};
+use crate::options::ServerOptions;
 use crate::run_figures::RunFigures;
 use crate::{a2a, api, hooks, mcp};
 
@@ -115,7 +113,7 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
 }
 
 impl std::fmt::Debug for Server {
@@ -139,7 +137,7 @@ impl Server {
     ) -> Result<Self, ServerError> {
         options.check()?;
         let (address, admin_token) = (options.address, options.admin_token());
-        let tls = options.tls.as_ref().map(acceptor).transpose()?;
+        let tls = options.tls.as_ref().map(Tls::read).transpose()?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| ServerError::Listen { address, source })?;
         let address = listener.local_addr().map_err(|source| ServerError::Listen { address, source })?;
@@ -238,7 +236,9 @@ impl Server {
         let pushes = tokio::spawn(a2a::deliver(Arc::clone(&self.app)));
         let meshes = tokio::spawn(a2a::join(Arc::clone(&self.app)));
         let figures = tokio::spawn(export_figures(Arc::clone(&self.app)));
-        let limits = Limits { max_connections: self.app.options.max_connections, tls: self.tls };
+        let (tls, renewal) =
+            self.tls.map(|tls| (tls.acceptor, tokio::spawn(tls.certificate.follow()))).unzip();
+        let limits = Limits { max_connections: self.app.options.max_connections, tls };
         let metrics = Arc::clone(&self.app.metrics);
         // In a task, as the thread that waits for the server would have to wake up for each connection.
         let serving =
@@ -250,6 +250,7 @@ impl Server {
         // A delivery that is under way has until its deadline, or is repeated by the next server.
         pushes.abort();
         figures.abort();
+        renewal.inspect(tokio::task::JoinHandle::abort);
         let _ = meshes.await;
         self.app.core.triggers.stop().await;
         self.app.core.supervisor.stop().await;
@@ -296,7 +297,7 @@ impl ServerOptions {
         if self.admin_token().is_some_and(|token| token.len() < MIN_ADMIN_TOKEN) {
             return Err(ServerError::WeakAdminToken);
         }
-        self.tls.as_ref().map(acceptor).transpose().map(drop)
+        self.tls.as_ref().map(Tls::read).transpose().map(drop)
     }
 
     fn admin_token(&self) -> Option<&str> {
@@ -335,21 +336,4 @@ async fn not_found(visitor: Option<cliq_dashboard::Visitor>, uri: Uri) -> Respon
             && !is_for_programs("/hooks")
     });
     cliq_dashboard::not_found(visitor).await
-}
-
-fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
-    let wrong = |file: &Utf8PathBuf, message: String| ServerError::Tls { file: file.clone(), message };
-    let certificates = CertificateDer::pem_file_iter(&files.certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| wrong(&files.certificate, error.to_string()))?;
-    let key =
-        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, error.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(&files.certificate, error.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
-        .map_err(|error| wrong(&files.certificate, error.to_string()))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -20,3 +20,4 @@ mod sign_in;
 mod steering;
 mod stuck;
 mod studio;
+mod tls;

@@ -47,6 +47,26 @@ fn health_figures_and_the_log_of_requests() {
 }
 
 #[test]
+fn log_of_requests_that_was_rotated_is_written_anew() {
+    let machine = Machine::new();
+    let server = machine.serve();
+    let log = machine.home.join("server/access.log");
+    let logged = |id: &str, file: &std::path::Path| {
+        server.send("GET", "/healthz", &[("x-request-id", id)], None).expect(200);
+        wait_for(id, || fs::read_to_string(file).unwrap_or_default().contains(id).then_some(()));
+    };
+    logged("first", &log);
+    let old = log.with_extension("old");
+    fs::rename(&log, &old).unwrap();
+    logged("second", &log);
+    let text = fs::read_to_string(&old).unwrap();
+    assert!(text.contains("first") && !text.contains("second"), "{text}");
+    // A rotation that removes the file, as some do.
+    fs::remove_file(&log).unwrap();
+    logged("third", &log);
+}
+
+#[test]
 fn a_clean_stop_leaves_runs_alone() {
     let machine = Machine::new();
     machine.chain("steps", &["sleep 3", "echo done > done"]);

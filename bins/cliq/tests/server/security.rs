@@ -420,62 +420,6 @@ fn limits_of_size_rate_connections_and_patience() {
 }
 
 #[test]
-fn tls() {
-    let machine = Machine::new();
-    let (certificate, key) = (machine.path("cert.pem"), machine.path("key.pem"));
-    let made = std::process::Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-        ])
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .output();
-    if !made.is_ok_and(|output| output.status.success()) {
-        cliq_testkit::not_run("there is no openssl to make a certificate");
-        return;
-    }
-    let files = [
-        "--tls-cert",
-        certificate.to_str().unwrap(),
-        "--tls-key",
-        key.to_str().unwrap(),
-        "--host",
-        "0.0.0.0",
-    ];
-    let machine = machine.arguments(&files);
-    let server = machine.serve();
-    let port = server.url.rsplit(':').next().unwrap().to_owned();
-    assert!(server.url.starts_with("https://localhost:"));
-    let curl = |url: &str| {
-        std::process::Command::new("curl")
-            .args(["-sS", "--cacert", certificate.to_str().unwrap(), url])
-            .output()
-            .unwrap()
-    };
-    assert_eq!(curl(&format!("https://127.0.0.1:{port}/healthz")).stdout, b"ok\n");
-    assert!(!curl(&format!("http://127.0.0.1:{port}/healthz")).status.success());
-    // A session's cookie is for encrypted connections only.
-    let link = machine.ok(&["server", "open"]).trim().replace("localhost", "127.0.0.1");
-    let answer = std::process::Command::new("curl")
-        .args(["-sSi", "--cacert", certificate.to_str().unwrap(), &link])
-        .output()
-        .unwrap();
-    assert!(String::from_utf8_lossy(&answer.stdout).contains("; Secure"));
-}
-
-#[test]
 fn bodies_with_too_many_values_are_refused() {
     let machine =
         Machine::new().settings(&json!({"server": {"a2a": {"advertise": ["@local"]}}})).arguments(&["--a2a"]);
