@@ -6,5 +6,6 @@ mod failures;
 mod hardening;
 mod plans;
 mod runs;
-mod sandbox;
+pub(crate) mod sandbox;
 mod server;
+mod small;
