@@ -2,11 +2,19 @@
 
 use crate::containers::engine::project;
 
-const TEAM: &str = "workflow:
+/// The same commands outside of a sandbox and in one. Perl is part of each Debian.
+pub(crate) const TEAM: &str = "workflow:
   phases:
     - name: free
       type: exec
-      commands: [{name: c, run: 'cat \"$CLIQ_HOME/settings.json\" > read-free; mkdir -p /tmp/out'}]
+      commands:
+        - name: c
+          run: |
+            set -e
+            cat \"$CLIQ_HOME/settings.json\" > read-free
+            mkdir -p /tmp/out
+            perl -MSocket -e 'socket(my $s, AF_INET, SOCK_STREAM, 0) or exit 1'
+            touch connected
     - name: walled
       type: exec
       depends_on: [free]
@@ -14,11 +22,11 @@ const TEAM: &str = "workflow:
       commands:
         - name: c
           run: |
-            ! cat \"$CLIQ_HOME/settings.json\" > read-walled
-            ! touch /tmp/out/file
-            touch \"$TMPDIR/file\"
-            ! python3 -c 'import socket; socket.socket()'
-            grep -q '^Seccomp:.*2' /proc/self/status
+            cat \"$CLIQ_HOME/settings.json\" > read-walled && exit 11
+            touch /tmp/out/file && exit 12
+            touch \"$TMPDIR/file\" || exit 13
+            perl -MSocket -e 'socket(my $s, AF_INET, SOCK_STREAM, 0) or exit 1' && exit 14
+            grep -q '^Seccomp:.*2' /proc/self/status || exit 15
             echo done > made
 ";
 
@@ -27,6 +35,7 @@ fn phases_are_within_a_sandbox_in_a_container() {
     let Some(env) = project(TEAM, &[]) else { return };
     env.cliq(["settings", "set", "-g", "sandbox.mechanism", "auto"]).expect(0);
     env.cliq(["run"]).expect(0);
+    assert!(env.exists("connected"), "there is a network without a sandbox");
     assert!(env.read("read-free").contains("sandbox"), "{}", env.read("read-free"));
     assert_eq!((env.read("read-walled"), env.read("made")), (String::new(), "done\n".to_owned()));
     env.cliq(["explain"]).expect(0).says("sandbox workspace, no network by landlock");

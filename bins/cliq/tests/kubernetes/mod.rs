@@ -2,8 +2,11 @@
 
 mod chart;
 mod cluster;
+mod evaluations;
 mod failures;
 mod mock;
 mod plans;
 mod runs;
+mod sandbox;
 mod server;
+mod triggers;

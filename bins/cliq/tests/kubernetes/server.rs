@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::kubernetes::cluster::{of_run, settings};
 
-fn machine(database: &PostgresServer) -> Machine {
+pub(crate) fn machine(database: &PostgresServer) -> Machine {
     let machine = Machine::new();
     let workspaces = machine.path("workspaces");
     let mut options: serde_json::Map<String, Value> =

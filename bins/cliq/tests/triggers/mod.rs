@@ -10,5 +10,5 @@ mod injections;
 mod pages;
 mod presets;
 mod schedules;
-mod sender;
+pub(crate) mod sender;
 mod week;
