@@ -119,7 +119,7 @@ pub enum JournalError {
     },
     /// A newer cliq wrote it.
     #[error(
-        "{path} has version {found} of the format, and this cliq reads version {JOURNAL_VERSION}: use the cliq that wrote it"
+        "{path} has version {found} of the format, and this cliq reads versions up to {JOURNAL_VERSION}: use the cliq that wrote it"
     )]
     Newer {
         /// The journal.

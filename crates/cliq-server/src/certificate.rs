@@ -5,10 +5,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use camino::Utf8Path;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, RootCertStore};
 use tokio_rustls::TlsAcceptor;
 
 use crate::options::TlsFiles;
@@ -16,6 +18,8 @@ use crate::server::ServerError;
 
 /// Time between two looks at the files.
 const LOOK: Duration = Duration::from_secs(5);
+/// Time after which a look that does not end is reported.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// TLS of a server.
 #[derive(Clone)]
@@ -59,7 +63,7 @@ impl Certificate {
     /// Reads the files again whenever they change. Files that are wrong leave the certificate in force, and are named in the log: certificate
     /// and key are two files, which are seldom replaced at the same moment.
     pub(crate) async fn follow(self: Arc<Self>) {
-        let mut seen = self.stamps;
+        let (mut seen, mut is_expired) = (self.stamps, false);
         loop {
             tokio::time::sleep(LOOK).await;
             let files = self.files.clone();
@@ -67,19 +71,54 @@ impl Certificate {
                 let found = stamps(&files);
                 (found, (found != seen).then(|| load(&files)))
             };
-            let Ok((found, loaded)) = tokio::task::spawn_blocking(look).await else { return };
+            let mut looking = tokio::task::spawn_blocking(look);
+            let looked = match tokio::time::timeout(LIMIT, &mut looking).await {
+                Ok(looked) => looked,
+                Err(_) => {
+                    let file = &self.files.certificate;
+                    tracing::warn!(%file, "the certificate cannot be looked at: its file system does not respond");
+                    looking.await
+                }
+            };
+            let Ok((found, loaded)) = looked else { return };
             seen = found;
+            if loaded.is_none() && self.has_expired() && !std::mem::replace(&mut is_expired, true) {
+                tracing::warn!(file = %self.files.certificate, "the certificate has expired: clients refuse it");
+            }
             match loaded {
                 None => {}
                 Some(Ok(key)) => {
                     *self.current.write().unwrap_or_else(PoisonError::into_inner) = key;
                     tracing::info!(file = %self.files.certificate, "the certificate was renewed");
+                    is_expired = false;
                 }
                 Some(Err(error)) => {
                     tracing::warn!(%error, "the new certificate is not used; the one before stays in force");
                 }
             }
         }
+    }
+
+    /// Whether clients refuse the certificate in force for its time.
+    fn has_expired(&self) -> bool {
+        let key = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
+        let Some((own, others)) = key.cert.split_first() else { return false };
+        let Ok(parsed) = rustls::server::ParsedCertificate::try_from(own) else { return false };
+        let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
+        // The time is checked before the authority, and there is none here.
+        let checked = verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &RootCertStore::empty(),
+            others,
+            UnixTime::now(),
+            algorithms.all,
+        );
+        matches!(
+            checked,
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. }
+            ))
+        )
     }
 }
 
@@ -97,6 +136,12 @@ fn stamps(files: &TlsFiles) -> Stamps {
 }
 
 fn load(files: &TlsFiles) -> Result<Arc<CertifiedKey>, ServerError> {
+    for file in [&files.certificate, &files.key] {
+        // A FIFO would block for good.
+        if std::fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+            return Err(wrong(file, &"it is no regular file"));
+        }
+    }
     let certificates = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| wrong(&files.certificate, &error))?;

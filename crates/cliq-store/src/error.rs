@@ -22,9 +22,15 @@ pub(crate) enum DatabaseError {
     /// A newer cliq made the database.
     #[error("it has format {0}")]
     Newer(i64),
-    /// The database has tables, and none is of cliq.
+    /// The tables are not those of the format.
     #[error("it belongs to another program")]
     Foreign,
+    /// There is something else than a file.
+    #[error("it is {0}")]
+    NotAFile(&'static str),
+    /// A check found damage.
+    #[error("{0}")]
+    Damaged(String),
     /// A statement has another result than expected.
     #[error("column `{column}`: {source}")]
     Column { column: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -69,6 +75,12 @@ pub(crate) fn explain(
             return StoreError::Newer { database: location.to_string(), found, known: FORMAT };
         }
         DatabaseError::Foreign => return StoreError::Foreign { database: location.to_string() },
+        DatabaseError::NotAFile(kind) => {
+            return StoreError::NotAFile { database: location.to_string(), kind };
+        }
+        DatabaseError::Damaged(message) => {
+            return StoreError::Corrupt { database: location.to_string(), message };
+        }
         other => other,
     };
     match location {

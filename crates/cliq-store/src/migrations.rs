@@ -7,6 +7,36 @@ use crate::statement::arguments;
 /// The format that this version makes and knows.
 pub const FORMAT: i64 = 12;
 
+/// Tables with the format that brought them.
+pub(crate) const TABLES: [(i64, &str); 26] = [
+    (1, "signals"),
+    (1, "bridged_files"),
+    (1, "plans"),
+    (1, "plan_events"),
+    (2, "instances"),
+    (2, "runs"),
+    (2, "run_events"),
+    (2, "tokens"),
+    (3, "a2a_tasks"),
+    (3, "a2a_push"),
+    (4, "reviews"),
+    (4, "review_contents"),
+    (5, "leases"),
+    (7, "run_waits"),
+    (8, "run_words"),
+    (8, "run_search"),
+    (8, "run_models"),
+    (9, "evaluations"),
+    (9, "trials"),
+    (10, "triggers"),
+    (10, "firings"),
+    (10, "firing_keys"),
+    (10, "trigger_groups"),
+    (10, "run_ends"),
+    (10, "sign_ins"),
+    (10, "audit"),
+];
+
 /// The scripts that lead from each format to the next, for SQLite and PostgreSQL.
 const SCRIPTS: [(&str, &str); 12] = [
     (include_str!("schema/1.sqlite.sql"), include_str!("schema/1.postgres.sql")),

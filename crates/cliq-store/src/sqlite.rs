@@ -1,6 +1,7 @@
 //! SQLite: the database is a file of this process, so a statement runs on the thread that asks for it. To hand it to another
 //! thread and to wait for the answer would cost more than most statements do.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use rusqlite::{OpenFlags, ToSql};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::error::{DatabaseError, is_locked};
-use crate::migrations::FORMAT;
+use crate::migrations::{FORMAT, TABLES};
 use crate::sqlite_row::SqliteRow;
 use crate::statement::{Answer, Argument, Row};
 
@@ -52,14 +53,21 @@ impl SqliteConnection {
 
     /// Reads the format of a database without changing anything; `None` if there is none yet.
     pub(crate) fn format_of(path: &Utf8Path, patience: Duration) -> Result<Option<i64>, DatabaseError> {
-        if path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(None);
         }
+        check_is_file(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(patience)?;
+        let format = read_format(&connection)?;
+        check_tables(&connection, format)?;
+        let damage: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if damage != "ok" {
+            return Err(DatabaseError::Damaged(damage));
+        }
         // Format 0 is a database without tables of cliq.
-        Ok(Some(format(&connection)?).filter(|format| *format > 0))
+        Ok(Some(format).filter(|format| *format > 0))
     }
 
     /// Format of the database when it was opened.
@@ -115,12 +123,16 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
 
 /// Opens a database for writing. One that this program cannot use stays as it is: the write-ahead log would change it.
 fn connect(path: &Utf8Path, patience: Duration) -> Result<SqliteConnection, DatabaseError> {
+    check_is_file(path)?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    let format = format(&connection)?;
+    let format = read_format(&connection)?;
+    if format != FORMAT {
+        check_tables(&connection, format)?;
+    }
     if format > FORMAT {
         return Err(DatabaseError::Newer(format));
     }
@@ -130,22 +142,42 @@ fn connect(path: &Utf8Path, patience: Duration) -> Result<SqliteConnection, Data
     Ok(SqliteConnection { connection, format })
 }
 
-/// The format of a database, which is 0 for a new one, and for one with the queue of signals only.
-fn format(connection: &rusqlite::Connection) -> Result<i64, DatabaseError> {
-    let format = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if format == FORMAT {
-        return Ok(format);
+/// Refuses what is no file. A FIFO would block for good.
+fn check_is_file(path: &Utf8Path) -> Result<(), DatabaseError> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Err(DatabaseError::NotAFile("a directory")),
+        Ok(found) if !found.is_file() => Err(DatabaseError::NotAFile("no regular file")),
+        // What cannot be looked at is refused, with the reason, by the attempt to open it.
+        Ok(_) | Err(_) => Ok(()),
     }
-    // One statement sees one state: another process may create the tables now.
-    let sql =
-        "SELECT (SELECT user_version FROM pragma_user_version), count(*), coalesce(sum(name = 'signals'), 0)
-        FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
-    let (format, tables, signals) = connection
-        .query_row(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
-    if signals == 0 && (tables > 0 || format > 0) {
-        return Err(DatabaseError::Foreign);
-    }
-    Ok(format)
+}
+
+/// Reads the format of a database, which is 0 for a new one, and for one with the queue of signals only.
+fn read_format(connection: &rusqlite::Connection) -> Result<i64, DatabaseError> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+/// Checks that the tables are those of a format. Others belong to another program, or were changed by one.
+fn check_tables(connection: &rusqlite::Connection, format: i64) -> Result<(), DatabaseError> {
+    // One statement sees one state: another process may bring the database to a newer format now.
+    let sql = "SELECT (SELECT user_version FROM pragma_user_version), name FROM sqlite_master
+        WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let format = rows.first().map_or(format, |(found, _)| *found);
+    let has = |table: &str| rows.iter().any(|(_, name)| name == table);
+    let fits = match format {
+        // The queue may be there before its first use by cliq (docs/signals.md).
+        0 => {
+            rows.is_empty()
+                || (has("signals") && TABLES.iter().all(|(since, table)| *since == 1 || !has(table)))
+        }
+        // A newer format may lack tables of this one, but not the queue.
+        format if format > FORMAT => has("signals"),
+        format => TABLES.iter().all(|(since, table)| has(table) == (*since <= format)),
+    };
+    if fits { Ok(()) } else { Err(DatabaseError::Foreign) }
 }
 
 fn run(connection: &rusqlite::Connection, sql: &str, arguments: &[Argument<'_>]) -> rusqlite::Result<Answer> {

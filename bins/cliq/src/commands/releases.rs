@@ -1,6 +1,9 @@
 //! Releases, as their SHA256SUMS list them, and ways to update a program.
 
-use camino::Utf8Path;
+use std::cmp::Ordering;
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
 use semver::Version;
 use serde::Serialize;
 
@@ -27,6 +30,50 @@ pub(super) struct Release {
     pub(super) archive: String,
 }
 
+/// Address or directory of a release. `Display` shows no credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Address without a slash at its end.
+    Address(String),
+    Directory(Utf8PathBuf),
+}
+
+impl Source {
+    /// Parses what a person wrote.
+    ///
+    /// # Errors
+    /// Returns a sentence if it is empty, or an address that cannot be used.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        // The list itself may be named too.
+        let text =
+            text.strip_suffix(SUMS).filter(|rest| rest.is_empty() || rest.ends_with('/')).unwrap_or(text);
+        let shown = cliq_protocol::without_credentials(text);
+        match text.split_once("://") {
+            _ if text.is_empty() => Err("the address or directory of the release is empty".to_owned()),
+            Some((scheme, rest)) if ["http", "https"].contains(&scheme.to_lowercase().as_str()) => {
+                if rest.trim_matches('/').is_empty() {
+                    return Err(format!("`{shown}` names no host"));
+                }
+                Ok(Self::Address(format!("{}://{}", scheme.to_lowercase(), rest.trim_end_matches('/'))))
+            }
+            Some((scheme, _)) => Err(format!(
+                "`{shown}`: releases are read over https, http or from a directory, not by {scheme}"
+            )),
+            None => Ok(Self::Directory(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(url) => f.write_str(&cliq_protocol::without_credentials(url)),
+            Self::Directory(dir) => write!(f, "{dir}"),
+        }
+    }
+}
+
 /// How a release stands to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +84,8 @@ pub(super) enum Standing {
     Current,
     /// The release is older.
     Older,
+    /// There are versions before a release only, and this program is none.
+    Candidate,
 }
 
 impl Release {
@@ -47,6 +96,7 @@ impl Release {
             Standing::Newer => format!("{newest} is newer than {version}; from {from}"),
             Standing::Current => format!("{newest} is the newest; from {from}"),
             Standing::Older => format!("{newest} is the newest of {from}, and older than {version}"),
+            Standing::Candidate => format!("{from} has only {newest}, a version before a release"),
         }
     }
 }
@@ -64,31 +114,35 @@ pub(super) fn newest(sums: &str, target: &str, version: &Version, from: String) 
         })?;
         let middle =
             name.strip_prefix("cliq-").and_then(|rest| rest.strip_suffix(&format!("-{target}.tar.gz")));
-        let Some(listed) = middle.and_then(|text| Version::parse(text).ok()) else { continue };
-        if listed.pre.is_empty() || !version.pre.is_empty() {
-            archives.push((listed, name));
-        }
+        let Some(text) = middle else { continue };
+        let listed = Version::parse(text)
+            .map_err(|error| format!("{SUMS} of {from}, line {}: version {text}: {error}", number + 1))?;
+        archives.push((listed, name));
     }
-    let Some((newest, archive)) = archives.into_iter().max() else {
+    let is_released = |(listed, _): &&(Version, &str)| listed.pre.is_empty() || !version.pre.is_empty();
+    let released = archives.iter().filter(is_released).max();
+    let Some((newest, archive)) = released.or_else(|| archives.iter().max()) else {
         return Err(format!("{SUMS} of {from} has no archive for {target}"));
     };
     let standing = match newest.cmp_precedence(version) {
-        std::cmp::Ordering::Greater => Standing::Newer,
-        std::cmp::Ordering::Equal => Standing::Current,
-        std::cmp::Ordering::Less => Standing::Older,
+        _ if released.is_none() => Standing::Candidate,
+        Ordering::Greater => Standing::Newer,
+        Ordering::Equal => Standing::Current,
+        Ordering::Less => Standing::Older,
     };
-    Ok(Release { archive: archive.to_owned(), from, newest, standing })
+    Ok(Release { archive: (*archive).to_owned(), from, newest: newest.clone(), standing })
 }
 
 /// Name of the file in a line of sums: 64 digits, a blank, a blank or `*`, the name.
 fn name_of(line: &str) -> Option<&str> {
     let (sum, rest) = line.split_at_checked(64)?;
     let name = rest.strip_prefix("  ").or_else(|| rest.strip_prefix(" *"))?.trim_end();
+    let name = name.strip_prefix("./").unwrap_or(name);
     (sum.bytes().all(|byte| byte.is_ascii_hexdigit()) && !name.is_empty()).then_some(name)
 }
 
-/// Returns the command that updates a program, by its path: each way to install puts it into a place of its own.
-pub(super) fn update(program: &Utf8Path, from: Option<&str>) -> String {
+/// Returns the way to update a program, by its path: each way to install has a place of its own.
+pub(super) fn update(program: &Utf8Path, from: Option<&Source>) -> String {
     let has = |part: &str| program.as_str().contains(part);
     if has("/node_modules/") {
         "npm install --global @cliq/cliq@latest".to_owned()
@@ -101,11 +155,11 @@ pub(super) fn update(program: &Utf8Path, from: Option<&str>) -> String {
     } else if has("/.cargo/bin/") {
         "`cargo install` or `cargo binstall`, as it was installed".to_owned()
     } else if program.parent().is_some_and(|dir| dir == "/usr/bin") {
-        "install the new deb or rpm over this one".to_owned()
+        "install the new deb or rpm over this one, or use the new image".to_owned()
     } else {
-        let from = from.map_or("URL".into(), cliq_protocol::without_credentials);
+        let from = from.map_or("URL".into(), ToString::to_string);
         let to = program.parent().unwrap_or(program);
-        format!("install.sh --from {from} --to {to}")
+        format!("`sh install.sh --from {from} --to {to}`, with the install.sh of the release")
     }
 }
 
@@ -143,7 +197,27 @@ mod tests {
     }
 
     #[test]
+    fn candidates_are_named_and_no_newer_release() {
+        let names = ["./cliq-1.0.0-rc.1-x86_64-unknown-linux-gnu.tar.gz"];
+        assert_eq!(found(&names, "0.1.0"), Ok((names[0][2..].to_owned(), Standing::Candidate)));
+    }
+
+    #[test]
+    fn sources_are_addresses_or_directories() {
+        let address = |text: &str| Ok(Source::Address(text.to_owned()));
+        assert_eq!(Source::parse("HTTPS://host/a/SHA256SUMS"), address("https://host/a"));
+        assert_eq!(Source::parse("http://host/"), address("http://host"));
+        assert_eq!(Source::parse("../dist/SHA256SUMS"), Ok(Source::Directory("../dist/".into())));
+        assert_eq!(Source::parse("https://me:hush@host").unwrap().to_string(), "https://***@host");
+        for wrong in ["", " ", "http://", "ftp://host", "file:///x"] {
+            assert!(Source::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn lists_that_say_nothing_are_errors() {
+        let wrong = ["cliq-new-x86_64-unknown-linux-gnu.tar.gz"];
+        assert!(found(&wrong, "0.1.0").unwrap_err().contains("line 1: version new"));
         assert!(found(&["install.sh"], "0.1.0").unwrap_err().contains("no archive for"));
         for wrong in
             ["<html>", &format!("{SUM} name"), &format!("{}  name", "z".repeat(64)), &format!("{SUM}  ")]
@@ -164,7 +238,7 @@ mod tests {
             ("/usr/bin/cliq", "deb or rpm"),
             ("/home/u/.local/bin/cliq", "install.sh --from there --to /home/u/.local/bin"),
         ] {
-            let way = update(Utf8Path::new(program), Some("there"));
+            let way = update(Utf8Path::new(program), Some(&Source::parse("there").unwrap()));
             assert!(way.contains(says), "{program}: {way}");
         }
     }

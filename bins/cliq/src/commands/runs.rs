@@ -24,6 +24,8 @@ pub(super) fn run(args: &RunsArgs) -> Result<ExitCode, Failure> {
     for problem in &list.problems {
         ui::warning(problem);
     }
+    // A list that may lack runs is no success.
+    let code = if list.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let here = if args.here { Some(crate::project::open()?.dir().workspace().to_string()) } else { None };
     let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
     let fits = |run: &RunRow| {
@@ -37,18 +39,23 @@ pub(super) fn run(args: &RunsArgs) -> Result<ExitCode, Failure> {
     let all = runs.len();
     runs.truncate(args.limit as usize);
     if args.json {
-        ui::json(&json!({"runs": runs.iter().map(|run| document(run)).collect::<Vec<_>>(), "count": all}))?;
-        return Ok(ExitCode::SUCCESS);
+        let documents: Vec<Value> = runs.iter().map(|run| document(run)).collect();
+        ui::json(&json!({"runs": documents, "count": all, "problems": list.problems}))?;
+        return Ok(code);
     }
     if runs.is_empty() {
-        ui::line(if list.runs.is_empty() { "no runs yet" } else { "no run fits" })?;
-        return Ok(ExitCode::SUCCESS);
+        match (list.runs.is_empty(), list.problems.is_empty()) {
+            (true, true) => ui::line("no runs yet")?,
+            (true, false) => {}
+            (false, _) => ui::line("no run fits")?,
+        }
+        return Ok(code);
     }
     print(&runs, &list.runs)?;
     if runs.len() < all {
         ui::hint(&format!("{} more: `-n {all}` shows all, words and `--state` filter", all - runs.len()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn needs_you(run: &RunRow) -> bool {

@@ -1,8 +1,10 @@
 //! `cliq self check`
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use cliq_http::{CallError, Client, Limits, Request};
+use camino::Utf8Path;
+use cliq_http::{Client, Limits, Request};
 use cliq_orchestrator::{JOURNAL_VERSION, Journal, JournalError};
 use cliq_packages::{Lock, LockError};
 use cliq_project::{Project, ProjectError};
@@ -10,7 +12,7 @@ use cliq_store::{FORMAT, SqlStore};
 use semver::Version;
 use serde::Serialize;
 
-use super::releases::{self, Release, SUMS, Standing};
+use super::releases::{self, Release, SUMS, Source, Standing};
 use crate::failure::Failure;
 use crate::ui::{GREEN, RED, YELLOW, paint};
 use crate::{gateway, project, ui};
@@ -47,54 +49,79 @@ enum State {
     Unreadable,
 }
 
+/// Result of the look for a release.
+enum LookUp {
+    NotAsked,
+    Found(Release),
+    Failed { from: String, error: String },
+}
+
 /// Reports what this version makes of the files that are here, and the newest release, if it is said where releases are.
 pub(super) fn run(from: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     let program = project::own_program()?;
     let version = Version::parse(env!("CARGO_PKG_VERSION"))
         .map_err(|error| Failure::failed(format!("the version of this program: {error}")))?;
     let variable = std::env::var("CLIQ_RELEASE").ok().filter(|from| !from.is_empty());
+    let source = from.or(variable.as_deref()).map(Source::parse).transpose().map_err(Failure::usage)?;
     let formats = formats()?;
-    let release = match from.or(variable.as_deref()) {
-        Some(from) => Some(newest(from, &version)?),
-        None => None,
+    let look_up = match &source {
+        None => LookUp::NotAsked,
+        Some(source) => match newest(source, &version) {
+            Ok(release) => LookUp::Found(release),
+            Err(error) => LookUp::Failed { from: source.to_string(), error },
+        },
     };
-    let is_fine = formats.iter().all(|format| !matches!(format.state, State::Newer | State::Unreadable));
-    let update = releases::update(&program, from.or(variable.as_deref()));
+    let is_read = formats.iter().all(|format| !matches!(format.state, State::Newer | State::Unreadable));
+    let update = releases::update(&program, source.as_ref());
     if as_json {
+        let release = match &look_up {
+            LookUp::NotAsked => serde_json::Value::Null,
+            LookUp::Found(release) => serde_json::json!(release),
+            LookUp::Failed { from, error } => serde_json::json!({"from": from, "error": error}),
+        };
         ui::json(&serde_json::json!({
-            "version": version, "program": program, "fine": is_fine, "formats": formats,
+            "version": version, "program": program, "fine": is_read, "formats": formats,
             "release": release, "update": update,
         }))?;
     } else {
-        let row = |mark: String, name: &str, detail: &str| ui::line(format!("{mark} {name:<9} {detail}"));
-        row(paint(GREEN, "✓"), "cliq", &format!("version {version}, {program}"))?;
-        for format in &formats {
-            let mark = match format.state {
-                State::Current => paint(GREEN, "✓"),
-                State::Absent | State::Older => paint(YELLOW, "-"),
-                State::Newer | State::Unreadable => paint(RED, "✗"),
-            };
-            row(mark, format.name, &format.detail)?;
+        print(&version, &program, &formats, &look_up, &update)?;
+    }
+    let is_fine = is_read && !matches!(look_up, LookUp::Failed { .. });
+    Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(
+    version: &Version,
+    program: &Utf8Path,
+    formats: &[Format],
+    look_up: &LookUp,
+    update: &str,
+) -> std::io::Result<()> {
+    let row = |mark: String, name: &str, detail: &str| ui::line(format!("{mark} {name:<9} {detail}"));
+    let (good, note, bad) = (|| paint(GREEN, "✓"), || paint(YELLOW, "-"), || paint(RED, "✗"));
+    row(good(), "cliq", &format!("version {version}, {program}"))?;
+    for format in formats {
+        let mark = match format.state {
+            State::Current => good(),
+            State::Absent | State::Older => note(),
+            State::Newer | State::Unreadable => bad(),
+        };
+        row(mark, format.name, &format.detail)?;
+    }
+    match look_up {
+        LookUp::NotAsked => {
+            row(note(), "release", "not looked for: `--from URL|DIR` names where releases are")?;
         }
-        match &release {
-            None => row(
-                paint(YELLOW, "-"),
-                "release",
-                "not looked for: `cliq self check --from URL|DIR` reads the SHA256SUMS of a release",
-            )?,
-            Some(release) => {
-                let mark = match release.standing {
-                    Standing::Current => paint(GREEN, "✓"),
-                    Standing::Newer | Standing::Older => paint(YELLOW, "-"),
-                };
-                row(mark, "release", &release.sentence(&version))?;
-                if release.standing == Standing::Newer {
-                    ui::hint(&format!("to update: {update}"));
-                }
+        LookUp::Failed { error, .. } => row(bad(), "release", error)?,
+        LookUp::Found(release) => {
+            let mark = if release.standing == Standing::Current { good() } else { note() };
+            row(mark, "release", &release.sentence(version))?;
+            if release.standing == Standing::Newer {
+                ui::hint(&format!("to update: {update}"));
             }
         }
     }
-    Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(())
 }
 
 /// The files of the home, and of the project of this directory.
@@ -109,7 +136,7 @@ fn formats() -> Result<Vec<Format>, Failure> {
                 Err(JournalError::Newer { found, .. }) => Ok(Some(found)),
                 Err(error) => Err(error.to_string()),
             };
-            formats.push(Format::new("last run", place.into(), u64::from(JOURNAL_VERSION), journal));
+            formats.push(Format::new("last run", place.into(), u64::from(JOURNAL_VERSION), journal).kept());
             let place = project.dir().root().join(Lock::NAME);
             let lock = match Lock::read(&place) {
                 Ok(lock) => Ok(lock.map(|lock| u64::from(lock.format))),
@@ -135,6 +162,15 @@ fn database() -> Result<Format, Failure> {
 }
 
 impl Format {
+    /// Marks a file that stays in the format that it was begun with: an earlier one is no older than it was.
+    fn kept(mut self) -> Self {
+        if let (State::Older, Some(format)) = (self.state, self.format) {
+            self.state = State::Current;
+            self.detail = format!("{}: format {format}, which this version reads", self.place);
+        }
+        self
+    }
+
     fn new(name: &'static str, place: String, known: u64, found: Result<Option<u64>, String>) -> Self {
         let (state, format, detail) = match found {
             Err(message) => (State::Unreadable, None, message),
@@ -162,26 +198,34 @@ impl Format {
     }
 }
 
-/// The newest release at an address or in a directory.
-fn newest(from: &str, version: &Version) -> Result<Release, Failure> {
-    let shown = cliq_protocol::without_credentials(from).into_owned();
-    let sums = if from.starts_with("https://") || from.starts_with("http://") {
-        ui::note(&format!("asking {shown}"));
-        let client = Client::new(Limits { answer: MAX_SUMS, tries: 2, ..Limits::default() });
-        let request = Request::get(format!("{}/{SUMS}", from.trim_end_matches('/')));
-        let answer = client.send(&request).map_err(|error: CallError| {
-            Failure::failed(format!("cannot read {SUMS} of {shown}: {error}"))
-                .hint("the address of a release, as it is for deploy/install.sh")
-        })?;
-        answer.body
-    } else {
-        let file = camino::Utf8Path::new(from).join(SUMS);
-        cliq_fs::read_if_exists(&file, MAX_SUMS)
-            .map_err(|error| Failure::failed(error.to_string()))?
-            .ok_or_else(|| {
-                Failure::failed(format!("{file} is not there")).hint("a directory that scripts/release made")
+/// Returns the newest release of a source, or a sentence with the reason for none.
+fn newest(source: &Source, version: &Version) -> Result<Release, String> {
+    let sums = match source {
+        Source::Address(url) => {
+            ui::note(&format!("asking {source}"));
+            let client = Client::new(limits());
+            client.send(&Request::get(format!("{url}/{SUMS}"))).map_err(|error| error.to_string())?.body
+        }
+        Source::Directory(dir) => {
+            let file = dir.join(SUMS);
+            let read = cliq_fs::read_if_exists(&file, MAX_SUMS).map_err(|error| error.to_string())?;
+            read.ok_or_else(|| {
+                format!("{file} is not there: it is in a directory that scripts/release made")
             })?
+        }
     };
-    releases::newest(&String::from_utf8_lossy(&sums), releases::TARGET, version, shown)
-        .map_err(Failure::failed)
+    releases::newest(&String::from_utf8_lossy(&sums), releases::TARGET, version, source.to_string())
+}
+
+/// Limits for a person who waits.
+fn limits() -> Limits {
+    Limits {
+        connect: Duration::from_secs(5),
+        first_byte: Duration::from_secs(10),
+        idle: Duration::from_secs(10),
+        whole: Duration::from_secs(20),
+        tries: 1,
+        answer: MAX_SUMS,
+        ..Limits::default()
+    }
 }

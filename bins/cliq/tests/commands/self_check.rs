@@ -47,6 +47,7 @@ fn newer_home_is_refused_by_each_command_and_not_changed() {
         &["daemon", "run"],
         &["review", "list", "--all"],
         &["audit"],
+        &["runs"],
     ] {
         let refused = env.cliq(arguments);
         assert!(
@@ -84,6 +85,45 @@ fn files_of_a_project_are_looked_at() {
 }
 
 #[test]
+fn run_of_this_version_is_current() {
+    let env = Env::new("phases:\n- {name: a, type: exec, commands: [{name: t, run: 'true'}]}\n", &[]);
+    env.cliq(["run", "--headless"]).expect(0);
+    let output = env.cliq(["self", "check", "--json"]).expect(0);
+    assert_eq!(state(&output, "last run"), "current", "{}", output.stdout);
+}
+
+#[test]
+fn databases_that_cannot_be_used_are_unreadable() {
+    let check = |env: &Env, says: &str| {
+        let output = env.cliq(["self", "check", "--json"]).expect(1);
+        assert_eq!(state(&output, "database"), "unreadable", "{}", output.stdout);
+        assert!(output.stdout.contains(says), "{says}: {}", output.stdout);
+        let used = env.cliq(["signal", "list"]);
+        assert!(used.code == 1 && used.stderr.contains(says), "{says}: {}", used.stderr);
+    };
+    let env = Env::bare();
+    env.cliq(["init"]).expect(0);
+    fs::create_dir_all(database(&env)).unwrap();
+    check(&env, "cliq.db is a directory");
+    fs::remove_dir(database(&env)).unwrap();
+    let made = Command::new("mkfifo").arg(database(&env)).status().unwrap();
+    assert!(made.success());
+    check(&env, "cliq.db is no regular file");
+    fs::remove_file(database(&env)).unwrap();
+    std::os::unix::fs::symlink("/nowhere/cliq.db", database(&env)).unwrap();
+    check(&env, "cannot open");
+    fs::remove_file(database(&env)).unwrap();
+    // The tables of this version with the number of another.
+    env.cliq(["signal", "emit", "plan_start", "p.md"]).expect(0);
+    for format in [0_u32, 5] {
+        let mut bytes = fs::read(database(&env)).unwrap();
+        bytes[60..64].copy_from_slice(&format.to_be_bytes());
+        fs::write(database(&env), bytes).unwrap();
+        check(&env, "its tables are not those of its format");
+    }
+}
+
+#[test]
 fn release_in_a_directory_is_compared() {
     let env = Env::bare();
     let own = env!("CARGO_PKG_VERSION");
@@ -115,11 +155,16 @@ fn release_at_an_address_is_compared_and_failures_are_named() {
         (status("200 OK", "", &format!("{SUM}  other.tar.gz\n")), "no archive for"),
     ] {
         let server = Server::start(vec![answer]);
-        let failed = env.cliq(["self", "check", "--from", &server.base]).expect(1);
-        assert!(failed.stderr.contains(says), "{}", failed.stderr);
+        env.cliq(["self", "check", "--from", &server.base]).expect(1).says(says);
+        // What is known is printed too.
+        let output = env.cliq(["self", "check", "--from", &server.base, "--json"]).expect(1);
+        assert!(output.json()["release"]["error"].as_str().unwrap().contains(says), "{output:?}");
+        assert_eq!(state(&output, "database"), "absent");
     }
-    let failed = env.cliq(["self", "check", "--from", "nowhere"]).expect(1);
-    assert!(failed.stderr.contains("nowhere/SHA256SUMS is not there"), "{}", failed.stderr);
+    env.cliq(["self", "check", "--from", "nowhere"]).expect(1).says("nowhere/SHA256SUMS is not there");
+    for wrong in ["ftp://host/releases", "", "https://"] {
+        env.cliq(["self", "check", "--from", wrong]).expect(2);
+    }
     // A password in the address is not shown.
     let address = server.base.replace("http://", "http://me:hush@");
     let shown = env.cliq(["self", "check", "--from", &address, "--json"]);

@@ -28,6 +28,8 @@ fn small_image_runs_the_demo_and_a_team_with_git() {
     let run = |arguments: &[&str]| said(&[&hardened, arguments].concat());
     assert_eq!(run(&[SMALL, "--version"]), concat!("cliq ", env!("CARGO_PKG_VERSION")));
     assert!(run(&[SMALL, "demo"]).contains("COMPLETED"));
+    // Any user has a home.
+    run(&["-u", "1234:1234", SMALL, "settings", "set", "-g", "max_parallel", "2"]);
     // Work on a branch of its own, on the machine's files, as its user.
     let place = tempfile::tempdir().unwrap();
     let script = "set -eu

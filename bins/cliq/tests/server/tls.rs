@@ -81,4 +81,11 @@ fn renewed_certificate_is_used_without_a_restart() {
     fs::write(&files[0], "").unwrap();
     logged("there is no certificate in it");
     assert_eq!(health(&server, &new), b"ok\n");
+    // A FIFO does not keep the server from what comes after it.
+    fs::remove_file(&files[0]).unwrap();
+    assert!(Command::new("mkfifo").arg(&files[0]).status().unwrap().success());
+    logged("it is no regular file");
+    fs::remove_file(&files[0]).unwrap();
+    assert!(certificate(&files));
+    wait_for("a third certificate is used", || (health(&server, &files[0]) == b"ok\n").then_some(()));
 }

@@ -48,13 +48,21 @@ pub enum StoreError {
         /// The newest format that is known.
         known: i64,
     },
-    /// Another program made it.
+    /// Another program made or changed it.
     #[error(
-        "{database} belongs to another program: it has tables, and none of cliq; nothing was changed. Move it away to begin with an empty database, or set CLIQ_HOME to another place"
+        "{database} belongs to another program, or was changed by one: its tables are not those of its format; nothing was changed. Move it away to begin with an empty database, put a copy in its place, or set CLIQ_HOME to another place"
     )]
     Foreign {
         /// The database.
         database: String,
+    },
+    /// There is something else than a file at its path.
+    #[error("{database} is {kind}: move it away, or set CLIQ_HOME to another place")]
+    NotAFile {
+        /// The database.
+        database: String,
+        /// Description, such as "a directory".
+        kind: &'static str,
     },
     /// The disk is full.
     #[error("cannot write to {database}: disk full; {}", stored(*object))]
