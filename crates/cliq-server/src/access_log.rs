@@ -82,7 +82,7 @@ impl LogFile {
         fs::metadata(&self.path).is_ok_and(|found| Some(identity(&found)) == self.identity)
     }
 
-    /// Opens the file at the path, which may be a new one. What is not written yet goes to the old one.
+    /// Opens the file at the path, which may be a new one. Buffered lines go to the old one.
     fn open_again(&mut self) -> std::io::Result<()> {
         let file = append(&self.path)?;
         let flushed = self.out.flush();
@@ -90,7 +90,7 @@ impl LogFile {
         flushed
     }
 
-    /// Says once that lines are lost, and once that they are written again.
+    /// Logs once that lines are lost, and once that they are written again.
     fn report(&mut self, written: &std::io::Result<()>) {
         match written {
             Err(error) if self.is_fine => {

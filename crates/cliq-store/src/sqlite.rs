@@ -142,7 +142,7 @@ fn connect(path: &Utf8Path, patience: Duration) -> Result<SqliteConnection, Data
     Ok(SqliteConnection { connection, format })
 }
 
-/// Refuses what is no file. A FIFO would block for good.
+/// Refuses a path with something else than a regular file. A FIFO would block for good.
 fn check_is_file(path: &Utf8Path) -> Result<(), DatabaseError> {
     match path.metadata() {
         Ok(found) if found.is_dir() => Err(DatabaseError::NotAFile("a directory")),

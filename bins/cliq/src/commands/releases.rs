@@ -39,7 +39,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Parses what a person wrote.
+    /// Parses an argument.
     ///
     /// # Errors
     /// Returns a sentence if it is empty, or an address that cannot be used.
@@ -74,7 +74,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// How a release stands to this program.
+/// Standing of a release relative to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Standing {
@@ -84,7 +84,7 @@ pub(super) enum Standing {
     Current,
     /// The release is older.
     Older,
-    /// There are versions before a release only, and this program is none.
+    /// The list has only versions before a release, and this program is a release.
     Candidate,
 }
 

@@ -20,7 +20,7 @@ use crate::{gateway, project, ui};
 /// Most bytes of a list of sums.
 const MAX_SUMS: u64 = 1 << 20;
 
-/// A file that versions of cliq write in different ways.
+/// A file with the format that it has and the one that this version writes.
 #[derive(Debug, Serialize)]
 struct Format {
     name: &'static str,
@@ -56,7 +56,7 @@ enum LookUp {
     Failed { from: String, error: String },
 }
 
-/// Reports what this version makes of the files that are here, and the newest release, if it is said where releases are.
+/// Reports the formats of the files that are here, and the newest release of `from` or of CLIQ_RELEASE.
 pub(super) fn run(from: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     let program = project::own_program()?;
     let version = Version::parse(env!("CARGO_PKG_VERSION"))
@@ -162,7 +162,7 @@ fn database() -> Result<Format, Failure> {
 }
 
 impl Format {
-    /// Marks a file that stays in the format that it was begun with: an earlier one is no older than it was.
+    /// Marks a file that keeps the format that it was begun with: an earlier one is current.
     fn kept(mut self) -> Self {
         if let (State::Older, Some(format)) = (self.state, self.format) {
             self.state = State::Current;
