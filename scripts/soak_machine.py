@@ -208,11 +208,13 @@ class Disk:
         self.is_own = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", place], capture_output=True).returncode == 0
 
     def fill(self):
-        with open(self.place / "filler", "wb", buffering=0) as file:
+        """Takes what is free. Gives whether nothing is: other programs may free something meanwhile."""
+        with open(self.place / "filler", "ab", buffering=0) as file:
             for piece in (1 << 20, 512):
                 with contextlib.suppress(OSError):
                     while file.write(bytes(piece)) == piece:
                         pass
+        return os.statvfs(self.place).f_bavail == 0
 
     def free(self):
         (self.place / "filler").unlink()

@@ -80,7 +80,13 @@ impl Certificate {
                     looking.await
                 }
             };
-            let Ok((found, loaded)) = looked else { return };
+            let (found, loaded) = match looked {
+                Ok(looked) => looked,
+                Err(error) => {
+                    tracing::error!(%error, "a renewed certificate will not be noticed: restart the server");
+                    return;
+                }
+            };
             seen = found;
             if loaded.is_none() && self.has_expired() && !std::mem::replace(&mut is_expired, true) {
                 tracing::warn!(file = %self.files.certificate, "the certificate has expired: clients refuse it");

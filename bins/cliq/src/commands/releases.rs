@@ -13,10 +13,11 @@ pub(super) const SUMS: &str = "SHA256SUMS";
 /// Target of the archive for this system.
 pub(super) const TARGET: &str = if cfg!(target_os = "macos") {
     if cfg!(target_arch = "aarch64") { "aarch64-apple-darwin" } else { "x86_64-apple-darwin" }
-} else if cfg!(target_arch = "aarch64") {
-    "aarch64-unknown-linux-gnu"
+} else if cfg!(target_os = "linux") {
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" }
 } else {
-    "x86_64-unknown-linux-gnu"
+    // Releases have none.
+    "this system"
 };
 
 /// The newest release that is listed for a system.

@@ -37,15 +37,15 @@ struct Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// There is none yet.
+    /// No file yet.
     Absent,
-    /// Its format is the one of this version.
+    /// The format is the one of this version.
     Current,
-    /// An earlier version wrote it; this version reads it.
+    /// Format of an earlier version, which this version reads.
     Older,
-    /// A newer version wrote it; this version refuses it.
+    /// Format of a newer version, which this version refuses.
     Newer,
-    /// It cannot be read.
+    /// Damaged, or not readable.
     Unreadable,
 }
 

@@ -19,7 +19,6 @@ pub(crate) fn image() -> Option<&'static str> {
         not_run("no container engine answers: `.ci/run` starts one");
         return None;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Tests run side by side; one of them makes the image of this very program, the others wait for it.
     let stamp = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("runner-image");
     let lock = File::options().create(true).append(true).open(stamp.with_extension("lock")).unwrap();
@@ -27,13 +26,7 @@ pub(crate) fn image() -> Option<&'static str> {
     let program = std::fs::metadata(env!("CARGO_BIN_EXE_cliq")).unwrap().modified().unwrap();
     let is_there = docker(&["image", "inspect", IMAGE]).status.success();
     if !is_there || std::fs::read_to_string(&stamp).unwrap_or_default() != format!("{program:?}") {
-        let bin = Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
-        let made = Command::new(root.join("scripts/images"))
-            .arg("runner")
-            .env("CLIQ_IMAGE_TAG", "test")
-            .env("CARGO_TARGET_DIR", bin)
-            .output()
-            .unwrap();
+        let made = make_image("runner");
         if !made.status.success() {
             not_run(&format!("the image cannot be made: {}", String::from_utf8_lossy(&made.stderr).trim()));
             return None;
@@ -41,6 +34,18 @@ pub(crate) fn image() -> Option<&'static str> {
         std::fs::write(&stamp, format!("{program:?}")).unwrap();
     }
     Some(IMAGE)
+}
+
+/// Makes an image of deploy/Dockerfile of this very program, with the tag `test`.
+pub(crate) fn make_image(target: &str) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bin = Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
+    Command::new(root.join("scripts/images"))
+        .arg(target)
+        .env("CLIQ_IMAGE_TAG", "test")
+        .env("CARGO_TARGET_DIR", bin)
+        .output()
+        .unwrap()
 }
 
 /// Docker's own client.

@@ -7,7 +7,7 @@ use cliq_testkit::machine::{Machine, wait_for};
 use cliq_testkit::steps::outlives_servers_and_followers;
 use serde_json::json;
 
-use crate::containers::engine::{containers, image, of_run, running, said};
+use crate::containers::engine::{containers, image, make_image, of_run, running, said};
 
 fn machine() -> Option<Machine> {
     let image = image()?;
@@ -77,14 +77,7 @@ fn the_image_of_the_server_serves() {
     if image().is_none() {
         return;
     }
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
-    let made = std::process::Command::new(root.join("scripts/images"))
-        .arg("server")
-        .env("CLIQ_IMAGE_TAG", "test")
-        .env("CARGO_TARGET_DIR", bin)
-        .output()
-        .unwrap();
+    let made = make_image("server");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let hardened =
         ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];

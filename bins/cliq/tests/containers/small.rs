@@ -1,9 +1,6 @@
 //! The image of cliq alone.
 
-use std::path::Path;
-use std::process::Command;
-
-use crate::containers::engine::{docker, image, said};
+use crate::containers::engine::{docker, image, make_image, said};
 
 const SMALL: &str = "cliq:test";
 /// The most bytes of the image beside cliq: with that of a release it has less than 60 MB.
@@ -14,14 +11,7 @@ fn small_image_runs_the_demo_and_a_team_with_git() {
     if image().is_none() {
         return;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let bin = Path::new(env!("CARGO_BIN_EXE_cliq")).ancestors().nth(2).unwrap();
-    let made = Command::new(root.join("scripts/images"))
-        .arg("cliq")
-        .env("CLIQ_IMAGE_TAG", "test")
-        .env("CARGO_TARGET_DIR", bin)
-        .output()
-        .unwrap();
+    let made = make_image("cliq");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let hardened =
         ["run", "--rm", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"];
