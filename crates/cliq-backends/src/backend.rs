@@ -5,11 +5,11 @@ use std::any::Any;
 use async_trait::async_trait;
 use cliq_fs::clear_status;
 
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{PriorState, RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
+use cliq_orchestrator::internals::blocking;
 
 /// Place where a run works.
 #[async_trait]

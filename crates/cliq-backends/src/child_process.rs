@@ -16,13 +16,13 @@ use cliq_protocol::{RunId, TRACE_VARIABLE};
 use tokio::process::{Child, Command};
 
 use crate::backend::{Backend, RunHandle};
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::RunJob;
 use crate::run_mode::RunMode;
 use crate::spec_input::spec_input;
+use cliq_orchestrator::internals::blocking;
 
 /// Polling interval of the journal.
 const POLL: Duration = Duration::from_millis(50);

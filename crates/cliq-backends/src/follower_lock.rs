@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use cliq_fs::{CliqDir, FollowerLock, PipelineStatus, ProjectLock, clear_status, read_status};
 
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
+use cliq_orchestrator::internals::blocking;
 
 /// Polling interval for requests to cancel while a run is queued.
 const POLL: Duration = Duration::from_millis(200);

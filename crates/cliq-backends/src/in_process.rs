@@ -5,12 +5,12 @@ use cliq_fs::ProjectLock;
 use cliq_project::RunOptions;
 
 use crate::backend::{Backend, RunHandle};
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
+use cliq_orchestrator::internals::blocking;
 
 /// Backend of runs that work in the calling process. They end with it; `RunStart::Resume` continues them.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,7 +10,6 @@
 //! here prints or reads the environment.
 
 mod backend;
-mod blocking;
 mod cancellation;
 mod child_process;
 #[cfg(any(feature = "docker", feature = "kubernetes"))]

@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use cliq_orchestrator::internals::spawn_blocking;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
@@ -78,8 +79,7 @@ impl SentPage {
             json
         } else {
             let (old, new) = (Arc::clone(from), Arc::clone(self));
-            let computed =
-                tokio::task::spawn_blocking(move || serde_json::to_string(&parts(&old.text, &new.text)));
+            let computed = spawn_blocking(move || serde_json::to_string(&parts(&old.text, &new.text)));
             // Without a difference the whole page is sent.
             let json: Arc<str> = computed.await.ok()?.ok()?.into();
             if known.len() < MAX_DIFFERENCES {

@@ -56,8 +56,7 @@ pub(super) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(i
     let trials = core.evaluations.trials(&row.id).await?;
     let report = {
         let row = row.clone();
-        let made = tokio::task::spawn_blocking(move || Report::new(&row, &suite, &trials)).await;
-        made.map_err(|error| Problem::unavailable(error.to_string()))?
+        core.blocking(move |_| Ok(Report::new(&row, &suite, &trials))).await?
     };
     let content = html! {
         h1 { "Evaluation " (row.name) }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_model::{Instance, Run, RunSpec, Scope};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_protocol::Budget;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -84,20 +85,20 @@ async fn form(
     given: &BTreeMap<String, String>,
     wrong: Option<&Problem>,
 ) -> Result<Markup, Problem> {
-    let (host, name) = (core.host().clone(), team.trim().to_owned());
-    let read = tokio::task::spawn_blocking(move || {
-        let teams = team_cards(&host)?;
+    let name = team.trim().to_owned();
+    let read = core.blocking(move |host| {
+        let teams = team_cards(host)?;
         let agents = host.settings().map(|settings| host.usable_agents(&settings)).unwrap_or_default();
         let chosen = if name.is_empty() {
             None
         } else {
-            let (found, checked) = find_team(&host, &name)?;
+            let (found, checked) = find_team(host, &name)?;
             let picture = checked.workflow.as_ref().map(graph_of_team);
             Some((team_document(&name, &checked), picture, roles(&found, &checked)))
         };
-        Ok::<_, Problem>((teams, agents, chosen))
+        Ok((teams, agents, chosen))
     });
-    let (teams, agents, chosen) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let (teams, agents, chosen) = read.await?;
     let instances = core.runs.instances().await?;
     let figures = match &chosen {
         Some((team, ..)) => Some(runs_of(core, &team.name).await?.1),
@@ -271,7 +272,7 @@ async fn check_needs(core: &Core, form: &Form) -> Result<(), Problem> {
     };
     // What is wrong with a team, a project or its settings is said by the check of the request.
     let Some(settings) = settings else { return Ok(()) };
-    let needs = tokio::task::spawn_blocking(move || {
+    let needs = spawn_blocking(move || {
         let (_, checked) = find_team(&host, &team).ok()?;
         Some(host.needs(checked.workflow.as_ref()?, &settings, agent.as_deref()))
     });

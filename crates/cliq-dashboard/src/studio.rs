@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_model::Scope;
-use cliq_project::{DraftName, DraftSummary, Host};
+use cliq_project::{DraftName, DraftSummary};
 use cliq_web::{Core, Form, Path, Problem, TeamSummary, draft_name, drafts_of, list_teams};
 use maud::{Markup, html};
 
@@ -18,16 +18,6 @@ use crate::elements::{badge, empty};
 use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::visitor::Visitor;
-
-/// Runs blocking work on the drafts.
-async fn blocking<T: Send + 'static>(
-    core: &Core,
-    work: impl FnOnce(&Host) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let host = core.host().clone();
-    let done = tokio::task::spawn_blocking(move || work(&host));
-    done.await.map_err(|error| Problem::unavailable(error.to_string()))?
-}
 
 /// A text of a form as it was written, with the line breaks of files.
 fn text_of(form: &Form, name: &str) -> Option<String> {
@@ -73,7 +63,7 @@ async fn list_content(
     wrong: Option<&Problem>,
     given: &Form,
 ) -> Result<Markup, Problem> {
-    let (drafts, teams) = blocking(core, |host| Ok((drafts_of(host)?.list()?, list_teams(host)?))).await?;
+    let (drafts, teams) = core.blocking(|host| Ok((drafts_of(host)?.list()?, list_teams(host)?))).await?;
     Ok(html! {
         h1 { "Studio" }
         p { "Teams that are being written. A draft runs nowhere until it is installed." }
@@ -144,7 +134,7 @@ pub(super) async fn create(
 ) -> Result<Response, PageError> {
     visitor.demand(Scope::Edit)?;
     let (name, team) = (form.get("name").unwrap_or_default().to_owned(), form.get("team").map(str::to_owned));
-    let created = blocking(&core, move |host| {
+    let created = core.blocking(move |host| {
         let name =
             DraftName::parse(&name).map_err(|error| Problem::unprocessable(error.to_string(), Vec::new()))?;
         match team {
@@ -193,6 +183,6 @@ pub(super) async fn remove(
 ) -> Result<Redirect, PageError> {
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
-    blocking(&core, move |host| Ok(drafts_of(host)?.remove(&name)?)).await?;
+    core.blocking(move |host| Ok(drafts_of(host)?.remove(&name)?)).await?;
     Ok(Redirect::to("/studio"))
 }

@@ -14,15 +14,12 @@ use crate::team_runs::{facts, list as list_of_runs, runs_of};
 use crate::visitor::Visitor;
 use cliq_project::FoundTeam;
 use cliq_web::Core;
-use cliq_web::Problem;
 use cliq_web::{Path, find_team, team_cards, team_document};
 use cliq_workflow::TeamCheck;
 
 /// All teams.
 pub(super) async fn list(visitor: Visitor, State(core): State<Arc<Core>>) -> Page {
-    let host = core.host().clone();
-    let read = tokio::task::spawn_blocking(move || team_cards(&host));
-    let teams = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let teams = core.blocking(team_cards).await?;
     let content = html! {
         h1 { "Teams" }
         (cards(&teams, false))
@@ -37,13 +34,12 @@ pub(super) async fn page(
     State(core): State<Arc<Core>>,
     Path((scope, name)): Path<(String, String)>,
 ) -> Page {
-    let host = core.host().clone();
     let full = format!("{scope}/{name}");
     let read = {
         let full = full.clone();
-        tokio::task::spawn_blocking(move || find_team(&host, &full))
+        core.blocking(move |host| find_team(host, &full))
     };
-    let (found, checked) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
+    let (found, checked) = read.await?;
     let team = team_document(&full, &checked);
     let picture = checked.workflow.as_ref().map(graph_of_team);
     let (runs, figures) = runs_of(&core, &full).await?;

@@ -233,9 +233,8 @@ pub(super) async fn test(
     let payload = form.get("payload").unwrap_or_default().to_owned();
     let outcome = match request_of(&payload) {
         Ok(request) => {
-            let (core, name) = (Arc::clone(&core), name.clone());
-            let tested = tokio::task::spawn_blocking(move || core.triggers.test(&name, &request)).await;
-            let tested = tested.map_err(|error| Problem::unavailable(error.to_string()))?;
+            let (testing, name) = (Arc::clone(&core), name.clone());
+            let tested = core.blocking(move |_| Ok(testing.triggers.test(&name, &request))).await?;
             tested.ok_or_else(|| Problem::not_found("there is no trigger of this name"))
         }
         Err(problem) => Err(problem),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use cliq_backends::{BackendError, Cancellation, ChildProcess, RunEnd, RunJob};
 use cliq_fs::PipelineStatus;
 use cliq_model::{RunTotals, TrialRow};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_orchestrator::{Journal, Record, RunEvent, RunView};
 use cliq_project::{Host, Project, RunSpec, RunStart};
 use cliq_protocol::RunId;
@@ -158,7 +159,7 @@ impl Workshop {
         }
         let (dir, host, case) = (self.dir.clone(), self.host.clone(), case.clone());
         let (number, variant) = (row.number, row.variant.clone());
-        let made = tokio::task::spawn_blocking(move || dir.make_trial(&host, number, &variant, &case));
+        let made = spawn_blocking(move || dir.make_trial(&host, number, &variant, &case));
         made.await.unwrap_or_else(|error| {
             Err(std::io::Error::other(error.to_string())).map_err(|error| EvalError::Project(error.into()))
         })
@@ -274,7 +275,7 @@ impl Workshop {
     ) -> Result<Option<CheckResult>, EvalError> {
         let (dir, host, case, spec) = (self.dir.clone(), self.host.clone(), case.clone(), judge.clone());
         let (number, check) = (row.number, name.to_owned());
-        let made = tokio::task::spawn_blocking(move || dir.make_judge(&host, number, &check, &spec, &case));
+        let made = spawn_blocking(move || dir.make_judge(&host, number, &check, &spec, &case));
         let project = made
             .await
             .map_err(|error| std::io::Error::other(error.to_string()))

@@ -1,5 +1,6 @@
 //! Driver of an evaluation: performs the effects of the scheduler and stores each result once.
 
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_protocol::{RunId, Timestamp};
 use std::collections::HashMap;
 use std::fs::File;
@@ -78,9 +79,7 @@ impl Evaluation {
         let trials = trials_of(&suite);
         let workshop = Arc::new(Workshop { host: host.clone(), suite, dir });
         let preparing = Arc::clone(&workshop);
-        let prepared =
-            tokio::task::spawn_blocking(move || preparing.dir.prepare(&preparing.host, &preparing.suite))
-                .await;
+        let prepared = spawn_blocking(move || preparing.dir.prepare(&preparing.host, &preparing.suite)).await;
         let prepared = prepared
             .unwrap_or_else(|error| Err(EvalError::Project(std::io::Error::other(error.to_string()).into())));
         if let Err(error) = prepared {

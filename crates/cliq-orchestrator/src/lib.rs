@@ -10,6 +10,7 @@
 //! happens is a [`RunEvent`].
 
 mod agents;
+mod blocking;
 mod checkpoints;
 mod command_script;
 mod confinement;
@@ -61,6 +62,7 @@ pub use cliq_workflow::{TeamFolder, ValidatedWorkflow};
 /// Items that other crates of cliq use. They are no part of the interface for embedders and change in any version.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::blocking::{BlockingTask, blocking, spawn_blocking};
     pub use crate::dead_run::end_dead_run;
     pub use crate::driver::repositories;
     pub use crate::engine::{

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use cliq_orchestrator::internals::blocking;
 use cliq_orchestrator::{Record, Run, RunPlan, RunView};
 
 use crate::fingerprints::Recorder;
@@ -108,19 +109,6 @@ fn begin(plan: RunPlan, start: &RunStart, host: &Host) -> Result<Started, Projec
         let _ = RunTeam::new(run.id(), &texts).write(&dir);
     }
     Ok(Started { run, view, recorder })
-}
-
-/// Runs blocking work on a thread for it, in the span of the caller.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let span = tracing::Span::current();
-    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and nothing waits for the result.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use camino::Utf8Path;
+use cliq_orchestrator::internals::spawn_blocking;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -71,7 +72,7 @@ impl Certificate {
                 let found = stamps(&files);
                 (found, (found != seen).then(|| load(&files)))
             };
-            let mut looking = tokio::task::spawn_blocking(look);
+            let mut looking = spawn_blocking(look);
             let looked = match tokio::time::timeout(LIMIT, &mut looking).await {
                 Ok(looked) => looked,
                 Err(_) => {

@@ -6,6 +6,7 @@ use std::fmt;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_http::Guard;
 use cliq_model::{Instance, Run, RunOrigin, RunRequest, RunSpec, RunStore, StoreError};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::{Host, Project, ProjectError};
 use cliq_protocol::{Budget, RunId, TeamName};
 use cliq_workflow::{Diagnostic, Input, ValidatedWorkflow};
@@ -320,7 +321,7 @@ pub(crate) async fn check(
     let (name, path) = (new.spec.team.clone(), instance.as_ref().map(|instance| instance.path.clone()));
     let found = match path.clone() {
         // The team of the home directory.
-        None => tokio::task::spawn_blocking(move || find_workflow(&host, &teams, name, None)).await?,
+        None => spawn_blocking(move || find_workflow(&host, &teams, name, None)).await?,
         Some(of) => io.run(&of, move || find_workflow(&host, &teams, name, path)).await?,
     };
     let workflow = found?;

@@ -3,12 +3,14 @@
 //! A workspace may lie on a file system that does not respond. Its calls then wait for each other and not for those of other
 //! workspaces, and never occupy all threads for blocking work.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cliq_orchestrator::internals::spawn_blocking;
 use tokio::sync::Semaphore;
 
 /// Maximum number of calls of one workspace at the same time.
@@ -145,6 +147,21 @@ impl WorkspaceIo {
         bound: Arc<Bound>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, WorkspaceIoError> {
+        let call = self.call(patience, workspace, bound, Box::new(move || Box::new(work())));
+        match call.await?.downcast() {
+            Ok(result) => Ok(*result),
+            Err(_) => unreachable!("the result is of the work of this call"),
+        }
+    }
+
+    /// Runs work of any kind: this is compiled once, and not again for each.
+    async fn call(
+        &self,
+        patience: Duration,
+        workspace: &Utf8Path,
+        bound: Arc<Bound>,
+        work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>,
+    ) -> Result<Box<dyn Any + Send>, WorkspaceIoError> {
         let progress = Arc::new(Progress(AtomicU8::new(Progress::WAITING)));
         let call = async {
             // Neither is ever closed.
@@ -152,7 +169,7 @@ impl WorkspaceIo {
             let all = Arc::clone(&self.all).acquire_owned().await;
             progress.start();
             let call = Call { progress: Arc::clone(&progress), bound: Arc::clone(&bound) };
-            tokio::task::spawn_blocking(move || {
+            spawn_blocking(move || {
                 let result = work();
                 drop(call);
                 drop((own, all));

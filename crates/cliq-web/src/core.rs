@@ -6,6 +6,7 @@ use camino::Utf8Path;
 use cliq_gateway::Store;
 use cliq_lifecycle::Plans;
 use cliq_model::{AuditStore, EvaluationStore, Instance, Run, RunStore, SignInStore};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::{Host, Project};
 use cliq_protocol::RunId;
 use cliq_review::StoredReviews;
@@ -62,6 +63,19 @@ impl Core {
         let trial = trial_of(self, &run).await?;
         run.caveats.extend(trial.as_ref().and_then(TrialDocument::caveat));
         Ok(run)
+    }
+
+    /// Runs blocking work of the server, such as on its teams and drafts, off the threads of the runtime.
+    ///
+    /// # Errors
+    /// Returns a problem if `work` fails or panics.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Host) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let host = self.host().clone();
+        let done = spawn_blocking(move || work(&host)).await;
+        done.map_err(|error| Problem::unavailable(error.to_string()))?
     }
 
     /// Runs blocking work on the files of a workspace, off the threads of the runtime.

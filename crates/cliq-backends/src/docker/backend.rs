@@ -15,12 +15,12 @@ use cliq_protocol::RunId;
 use cliq_settings::DockerSettings;
 
 use crate::backend::{Backend, RunHandle};
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::error::BackendError;
 use crate::follower_lock;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
+use cliq_orchestrator::internals::blocking;
 
 /// Time that a cancelled run has to end, in addition to the time of its agents.
 const GRACE: Duration = Duration::from_secs(15);

@@ -14,13 +14,13 @@ use cliq_settings::{KubernetesSettings, ReviewSettings};
 
 use super::job_follower::JobFollower;
 use crate::backend::{Backend, RunHandle};
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::request_cancel;
 use crate::error::BackendError;
 use crate::follower_lock;
 use crate::monitor::{RunEnd, RunMonitor, RunObserver};
 use crate::run_job::{RunJob, last_run_id};
+use cliq_orchestrator::internals::blocking;
 
 /// Time that a cancelled run has to end, in addition to the time of its agents.
 const GRACE: Duration = Duration::from_secs(15);

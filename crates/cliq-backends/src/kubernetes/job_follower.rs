@@ -8,12 +8,12 @@ use cliq_fs::{CliqDir, PipelineStatus, write_status};
 use cliq_protocol::RunId;
 use tokio::time::{Instant, sleep};
 
-use crate::blocking::blocking;
 use crate::cancellation::Cancellation;
 use crate::child_process::JournalTail;
 use crate::error::BackendError;
 use crate::follower_lock::cancelled;
 use crate::monitor::RunMonitor;
+use cliq_orchestrator::internals::blocking;
 
 /// Polling interval of the journal.
 const POLL: Duration = Duration::from_millis(100);

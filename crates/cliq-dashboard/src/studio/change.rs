@@ -13,7 +13,7 @@ use cliq_web::{
 };
 use maud::{Markup, html};
 
-use super::{blocking, tabs, text_of, warning};
+use super::{tabs, text_of, warning};
 use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::text::shown;
@@ -30,7 +30,7 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(d
 
 async fn roles(core: &Core, name: &DraftName) -> Result<Vec<String>, Problem> {
     let name = name.clone();
-    blocking(core, move |host| Ok(drafts_of(host)?.text(&name)?.roles.into_keys().collect())).await
+    core.blocking(move |host| Ok(drafts_of(host)?.text(&name)?.roles.into_keys().collect())).await
 }
 
 fn content(
@@ -147,7 +147,7 @@ pub(crate) async fn accept(
         files.push((draft_path(path)?, Some(version).filter(|version| !version.is_empty()), text));
     }
     let (draft, proposed) = (name.clone(), files.clone());
-    let saved = blocking(&core, move |host| Ok(drafts_of(host)?.save_all(&draft, &proposed)?)).await;
+    let saved = core.blocking(move |host| Ok(drafts_of(host)?.save_all(&draft, &proposed)?)).await;
     let problem = match saved {
         Ok(()) => return Ok(Redirect::to(&format!("/studio/{name}")).into_response()),
         Err(problem) if problem.status() == StatusCode::CONFLICT => problem,
@@ -155,7 +155,7 @@ pub(crate) async fn accept(
     };
     let roles = roles(&core, &name).await?;
     let draft = name.clone();
-    let present = blocking(&core, move |host| Ok(drafts_of(host)?.files(&draft)?)).await?;
+    let present = core.blocking(move |host| Ok(drafts_of(host)?.files(&draft)?)).await?;
     let compared = files.into_iter().map(|(path, _, text)| {
         let now = present.iter().find(|file| file.path == path);
         let before = now.and_then(|file| file.text.as_deref()).unwrap_or_default();

@@ -14,7 +14,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{blocking, tabs, text_of, warning};
+use super::{tabs, text_of, warning};
 use crate::assets;
 use crate::elements::badge;
 use crate::graph::graph_of_team;
@@ -69,7 +69,7 @@ pub(crate) async fn page(
 
 async fn read(core: &Core, name: &DraftName) -> Result<Shown, Problem> {
     let name = name.clone();
-    blocking(core, move |host| {
+    core.blocking(move |host| {
         let drafts = drafts_of(host)?;
         let files = drafts.files(&name)?;
         let checked = validate_draft(host, &name, &UnsavedTexts::new())?;
@@ -261,7 +261,7 @@ pub(crate) async fn save(
     let version = form.get("version").map(str::to_owned);
     let saved = {
         let (name, path, text) = (name.clone(), path.clone(), text.clone());
-        blocking(&core, move |host| Ok(drafts_of(host)?.save(&name, &path, &text, version.as_deref())?)).await
+        core.blocking(move |host| Ok(drafts_of(host)?.save(&name, &path, &text, version.as_deref())?)).await
     };
     match saved {
         Ok(_) => Ok(Redirect::to(&address(&name, path.as_str())).into_response()),
@@ -321,7 +321,7 @@ pub(crate) async fn add(
                     saved => Ok(saved.map(drop)?),
                 }
             };
-            blocking(&core, add).await.map(|()| goal)
+            core.blocking(add).await.map(|()| goal)
         }
     };
     match added {
@@ -351,6 +351,6 @@ pub(crate) async fn remove_file(
     let path = draft_path(form.get("path").unwrap_or_default())?;
     let version = form.get("version").unwrap_or_default().to_owned();
     let goal = format!("/studio/{name}");
-    blocking(&core, move |host| Ok(drafts_of(host)?.remove_file(&name, &path, &version)?)).await?;
+    core.blocking(move |host| Ok(drafts_of(host)?.remove_file(&name, &path, &version)?)).await?;
     Ok(Redirect::to(&goal))
 }

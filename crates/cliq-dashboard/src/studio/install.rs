@@ -9,7 +9,7 @@ use cliq_project::DraftName;
 use cliq_web::{Core, Path, Problem, draft_name, install_draft, prepare_draft, publish_draft};
 use maud::{Markup, html};
 
-use super::{blocking, tabs, warning};
+use super::{tabs, warning};
 use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::visitor::Visitor;
@@ -29,16 +29,17 @@ async fn content(
     wrong: Option<&Problem>,
 ) -> Result<Markup, Problem> {
     let draft = name.clone();
-    let prepared = blocking(core, move |host| {
-        Ok(prepare_draft(host, &draft).map(|team| {
-            let sentences: Vec<(String, Vec<String>)> =
-                team.permissions.iter().map(|team| (team.team.clone(), team.sentences())).collect();
-            let present = host.list_teams("/nonexistent".into()).unwrap_or_default();
-            let hides = present.iter().any(|other| other.name == team.name && other.path.is_none());
-            (team.name, team.version.map(|version| version.to_string()), sentences, hides)
-        }))
-    })
-    .await?;
+    let prepared = core
+        .blocking(move |host| {
+            Ok(prepare_draft(host, &draft).map(|team| {
+                let sentences: Vec<(String, Vec<String>)> =
+                    team.permissions.iter().map(|team| (team.team.clone(), team.sentences())).collect();
+                let present = host.list_teams("/nonexistent".into()).unwrap_or_default();
+                let hides = present.iter().any(|other| other.name == team.name && other.path.is_none());
+                (team.name, team.version.map(|version| version.to_string()), sentences, hides)
+            }))
+        })
+        .await?;
     let has_drafts = !matches!(&prepared, Err(problem) if problem.status == 404);
     if !has_drafts {
         return prepared.map(|_| html! {});
@@ -106,7 +107,7 @@ pub(crate) async fn install(
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
     let draft = name.clone();
-    let done = blocking(&core, move |host| install_draft(host, &draft)).await.map(|installed| {
+    let done = core.blocking(move |host| install_draft(host, &draft)).await.map(|installed| {
         html! {
             p { (installed.team) @if let Some(version) = &installed.version { " " (version) } @if installed.replaced { " was installed in the place of the former one." } @else { " was installed." } }
             p { a.button.primary href=(format!("/runs/new?team={}", installed.team)) { "Run it" } " " a href=(format!("/teams/{}", installed.team)) { "Its page" } }
@@ -124,7 +125,7 @@ pub(crate) async fn publish(
     visitor.demand(Scope::Edit)?;
     let name = draft_name(&draft)?;
     let draft = name.clone();
-    let done = blocking(&core, move |host| publish_draft(host, &draft)).await.map(|published| {
+    let done = core.blocking(move |host| publish_draft(host, &draft)).await.map(|published| {
         html! {
             p { (published.team) " " (published.version) " was published as " code { (published.repository) ":" (published.version) } "." }
             p.quiet { "`cliq team install " (published.team) "@^" (published.version) "` installs it elsewhere. " (published.digest) }

@@ -15,7 +15,7 @@ use cliq_web::{
 use cliq_workflow::{Phase, ValidatedWorkflow};
 use maud::{Markup, html};
 
-use super::{blocking, tabs, text_of, warning};
+use super::{tabs, text_of, warning};
 use crate::elements::{badge, output};
 use crate::layout;
 use crate::page::{Page, PageError, show};
@@ -40,7 +40,7 @@ pub(crate) async fn page(visitor: Visitor, State(core): State<Arc<Core>>, Path(d
 /// The team of a draft; `None` if it has errors.
 async fn workflow(core: &Core, name: &DraftName) -> Result<Option<ValidatedWorkflow>, Problem> {
     let name = name.clone();
-    blocking(core, move |host| Ok(validate_draft(host, &name, &UnsavedTexts::new())?.check.workflow)).await
+    core.blocking(move |host| Ok(validate_draft(host, &name, &UnsavedTexts::new())?.check.workflow)).await
 }
 
 fn content(

@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cliq_fs::{CliqDir, write_atomic};
 use cliq_gateway::PlanName;
 use cliq_model::StoreError;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_orchestrator::{Journal, Run, RunEvent, RunPlan, RunView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -194,7 +195,7 @@ impl Daemon {
             let tasks: Vec<(WorkId, String)> = tasks.collect();
             self.report_event(DaemonEvent::Started { plan: name.to_owned(), what: what.clone() });
             let of = key.clone();
-            tokio::task::spawn_blocking(move || {
+            spawn_blocking(move || {
                 let outcome = match worktrees.merge(&tasks) {
                     Ok(text) => JobOutcome::Ended { text, success: true, why: None, usage: None },
                     Err(MergeError::Conflict(text)) => JobOutcome::Ended {
@@ -301,7 +302,7 @@ enum PreparedJob {
 impl JobDirectory {
     /// Makes everything ready. A job that came to its end before the daemon died is not done again.
     async fn prepare(self) -> Result<PreparedJob, String> {
-        tokio::task::spawn_blocking(move || self.prepare_now()).await.map_err(|error| error.to_string())?
+        spawn_blocking(move || self.prepare_now()).await.map_err(|error| error.to_string())?
     }
 
     fn prepare_now(self) -> Result<PreparedJob, String> {
@@ -385,7 +386,7 @@ async fn work(
     }
     let view: RunView = run.finish().await;
     if let Some(companion) = companion {
-        let _ = tokio::task::spawn_blocking(move || companion.end()).await;
+        let _ = spawn_blocking(move || companion.end()).await;
     }
     let success = view.completed();
     if stopped && !success {

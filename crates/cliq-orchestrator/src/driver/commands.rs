@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::deadline::{Deadline, NOTICE, TimeoutDecision};
 use super::shared::Shared;
 use super::values;
+use crate::blocking::spawn_blocking;
 use crate::events::RunEvent;
 use crate::launcher::{Exit, Job, Running};
 use crate::process::{NO_TERMINAL, lacks_terminal};
@@ -199,9 +200,7 @@ impl Runner<'_> {
         let write = move || write_handoffs(channels.iter().map(Utf8PathBuf::as_path), &envelope);
         if many {
             // Meanwhile other phases go on.
-            tokio::task::spawn_blocking(write)
-                .await
-                .map_err(|error| CommandFailure::Run(error.to_string()))??;
+            spawn_blocking(write).await.map_err(|error| CommandFailure::Run(error.to_string()))??;
         } else {
             write()?;
         }

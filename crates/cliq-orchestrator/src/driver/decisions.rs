@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::Driver;
 use super::shared::{NoHandoff, Shared};
+use crate::blocking::spawn_blocking;
 use crate::engine::{Decision, Input, PhaseState};
 use crate::events::{DecisionKind, RunEvent};
 
@@ -45,7 +46,7 @@ impl Driver {
         let variables = self.variables(id);
         self.tasks.spawn(async move {
             let evaluating = Arc::clone(&shared);
-            let evaluated = tokio::task::spawn_blocking(move || {
+            let evaluated = spawn_blocking(move || {
                 let phase = evaluating.workflow().phase(id);
                 let values = variables.and_then(|mut values| {
                     add_handoffs(&evaluating, phase, &mut values)?;

@@ -18,6 +18,7 @@ use serde_json::json;
 use super::Driver;
 use super::shared::Shared;
 use super::worktrees::Repository;
+use crate::blocking::spawn_blocking;
 use crate::checkpoints::CheckpointOf;
 use crate::engine::PhaseState;
 use crate::events::RunEvent;
@@ -52,8 +53,7 @@ impl Driver {
         let phase = self.shared.workflow().phase(id).name.clone();
         self.tasks.spawn(async move {
             let (merging, of, of_items) = (Arc::clone(&shared), phase.clone(), phase.clone());
-            let merged =
-                tokio::task::spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
+            let merged = spawn_blocking(move || merge_items(&merging, &of, &items, resolved)).await;
             let event = match merged.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(Merged::All { apart }) => {
                     RunEvent::ItemsMerged { phase, conflict: None, files: vec![], notes: apart, reason: None }

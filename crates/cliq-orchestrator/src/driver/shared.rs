@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::AgentCommand;
+use crate::blocking::spawn_blocking;
 use crate::checkpoints::CheckpointOf;
 use crate::confinement::{OnRefusal, PhaseProcess};
 use crate::events::RunEvent;
@@ -175,7 +176,7 @@ impl Shared {
         }
         let of = CheckpointOf { run_id: self.run_id.clone(), phase: phase.clone(), activation, is_end };
         let checkpoints = Arc::clone(checkpoints);
-        let taken = tokio::task::spawn_blocking(move || checkpoints.take(&of)).await;
+        let taken = spawn_blocking(move || checkpoints.take(&of)).await;
         if let Ok(Err(reason)) = taken
             && !self.lacks_checkpoints.swap(true, Ordering::Relaxed)
         {
@@ -193,7 +194,7 @@ impl Shared {
             return;
         };
         let (checkpoints, run_id) = (Arc::clone(checkpoints), self.run_id.clone());
-        let read = tokio::task::spawn_blocking(move || checkpoints.changed_so_far(&run_id)).await;
+        let read = spawn_blocking(move || checkpoints.changed_so_far(&run_id)).await;
         match read {
             Ok(Ok(Some(changed))) => {
                 let before = self.changed.lock().unwrap_or_else(PoisonError::into_inner).replace(changed);
@@ -211,7 +212,7 @@ impl Shared {
         let checkpoints = self.plan.checkpoints.as_ref().filter(|_| self.plan.parent.is_none())?;
         let of = CheckpointOf { run_id: self.run_id.clone(), phase: phase.clone(), activation, is_end: true };
         let checkpoints = Arc::clone(checkpoints);
-        let changed = tokio::task::spawn_blocking(move || checkpoints.changed(&of)).await;
+        let changed = spawn_blocking(move || checkpoints.changed(&of)).await;
         match changed {
             Ok(Ok(files)) => files,
             Ok(Err(reason)) => {
@@ -335,7 +336,7 @@ impl Shared {
             return 0;
         }
         let grace = self.plan.timing.kill_grace;
-        tokio::task::spawn_blocking(move || end_marked(&mark, grace)).await.unwrap_or(0)
+        spawn_blocking(move || end_marked(&mark, grace)).await.unwrap_or(0)
     }
 
     /// A usage with its cost, where the agent reports it or a price is known.

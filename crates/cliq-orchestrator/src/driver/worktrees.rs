@@ -13,6 +13,7 @@ use cliq_workflow::PhaseId;
 
 use super::Driver;
 use super::shared::Shared;
+use crate::blocking::spawn_blocking;
 
 impl Shared {
     /// Worktree of an item, if its phase uses worktrees.
@@ -42,9 +43,7 @@ impl Shared {
         let repository = self.repository();
         let branch = self.branch(phase);
         let whole = phase.whole().to_owned();
-        let made =
-            tokio::task::spawn_blocking(move || repository.prepare(&whole, &worktree, &branch, continues))
-                .await;
+        let made = spawn_blocking(move || repository.prepare(&whole, &worktree, &branch, continues)).await;
         made.unwrap_or_else(|error| Err(error.to_string()))
             .map_err(|why| format!("no worktree can be made: {why}"))
     }

@@ -41,7 +41,7 @@ impl ExitWatch {
         let pid = self.pid;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let wait = move || rustix::process::waitid(WaitId::Pid(pid), options).map(drop);
-        tokio::task::spawn_blocking(wait).await.map_err(io::Error::other)?.map_err(Into::into)
+        crate::blocking::spawn_blocking(wait).await.map_err(io::Error::other)?.map_err(Into::into)
     }
 }
 

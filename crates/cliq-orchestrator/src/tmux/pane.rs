@@ -18,6 +18,7 @@ use super::server::TmuxError;
 use super::shim::{ExitReport, exit_file};
 use super::spare::Feed;
 use super::spec;
+use crate::blocking::spawn_blocking;
 use crate::launcher::{Exit, Job, Running};
 use crate::orphans::{Mark, marked};
 use crate::process::{TAIL_BYTES, last_lines};
@@ -121,7 +122,7 @@ impl Pane {
         then: impl FnOnce(&[Pid], u32) -> T + Send + 'static,
     ) -> Option<T> {
         let (mark, shim) = (self.mark.clone(), self.pid);
-        tokio::task::spawn_blocking(move || then(&marked(&mark), shim)).await.ok()
+        spawn_blocking(move || then(&marked(&mark), shim)).await.ok()
     }
 }
 
@@ -202,7 +203,7 @@ impl Running for Pane {
         }
         // A job that has not begun is not found among the processes, and must not begin any more.
         let spec = self.spec.clone();
-        let _ = tokio::task::spawn_blocking(move || spec::revoke(&spec)).await;
+        let _ = spawn_blocking(move || spec::revoke(&spec)).await;
         let deadline = Instant::now() + grace;
         // The processes that were asked to end last; each is asked once.
         let mut asked = Remaining::None;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::CliqDir;
 
+use crate::blocking::spawn_blocking;
 use crate::phase_status::PhaseStatus;
 
 /// The size of the session while no client is attached.
@@ -280,7 +281,7 @@ impl TmuxServer {
     async fn output(&self, script: Script) -> Result<Output, TmuxError> {
         let mut command = self.command();
         command.args(script.0.iter().map(OsString::from)).stdin(Stdio::null());
-        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = spawn_blocking(move || command.output());
         Ok(output.await.map_err(io::Error::other)??)
     }
 
@@ -343,7 +344,7 @@ impl TmuxServer {
     /// Ends the server and all processes in its panes, and waits until it has gone.
     pub(super) async fn kill(&self) -> io::Result<()> {
         let server = self.clone();
-        tokio::task::spawn_blocking(move || server.discard()).await.map_err(io::Error::other)?
+        spawn_blocking(move || server.discard()).await.map_err(io::Error::other)?
     }
 
     /// Ends the server and all processes in its panes, and waits until it has gone: a client that asks a server for a session

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cliq_http::{Answer, Client, Limits, Request};
 use cliq_model::StoreError;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_review::{Choice, Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use cliq_settings::Secret;
 use serde::de::DeserializeOwned;
@@ -58,8 +59,7 @@ impl ServerReviews {
         body: Option<Value>,
     ) -> Result<Reply, ReviewsError> {
         let this = self.clone();
-        let called =
-            tokio::task::spawn_blocking(move || this.call_blocking(method, &path, body.as_ref())).await;
+        let called = spawn_blocking(move || this.call_blocking(method, &path, body.as_ref())).await;
         Ok(called.map_err(|error| StoreError::new(format!("a call ended: {error}")))??)
     }
 

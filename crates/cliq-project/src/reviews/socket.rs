@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_model::StoreError;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_review::{Content, Event, Refusal, Review, ReviewFilter, ReviewId, Reviews, ReviewsError};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
@@ -197,7 +198,7 @@ impl SocketReviews {
     async fn ask(&self, request: Request) -> Result<Reply, ReviewsError> {
         let (path, patience) = (self.path.clone(), self.patience);
         // A socket of the system blocks: on a thread of its own.
-        let asked = tokio::task::spawn_blocking(move || ask(&path, &request, patience)).await;
+        let asked = spawn_blocking(move || ask(&path, &request, patience)).await;
         let reply = asked.map_err(|error| StoreError::new(error.to_string()))?;
         let reply = reply.map_err(|error| {
             StoreError::new(format!("what started this container does not answer about reviews: {error}"))

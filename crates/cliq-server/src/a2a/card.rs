@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use camino::Utf8Path;
 use cliq_a2a::{AgentCard, Provider, Skill};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::Host;
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
@@ -79,7 +80,7 @@ impl App {
     /// The agent card as of now.
     pub(crate) async fn agent_card(self: &Arc<Self>) -> Result<Arc<CardDocument>, Problem> {
         let app = Arc::clone(self);
-        let made = tokio::task::spawn_blocking(move || {
+        let made = spawn_blocking(move || {
             let mut cached = app.card.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((at, card)) = &*cached
                 && at.elapsed() < FRESH

@@ -7,6 +7,7 @@ pub(crate) mod status;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_settings::Mesh;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -77,7 +78,7 @@ async fn stay(app: Arc<App>, mesh: Mesh) {
     }
     if let Some(token) = token {
         let identity = identity(&app);
-        let leave = tokio::task::spawn_blocking(move || client.deregister(&token, &identity));
+        let leave = spawn_blocking(move || client.deregister(&token, &identity));
         match tokio::time::timeout(LEAVE, leave).await {
             Ok(Ok(Ok(()))) => tracing::info!(mesh = %name, "left"),
             Ok(Ok(Err(reason))) => tracing::warn!(mesh = %name, reason, "the mesh was not left"),
@@ -106,7 +107,7 @@ async fn register(
     let mut body = identity(app);
     body["agent_card"] = card.value.clone();
     let (client, kept) = (Arc::clone(client), token.take());
-    let done = tokio::task::spawn_blocking(move || {
+    let done = spawn_blocking(move || {
         let token = match kept.filter(|token| !token.is_worn()) {
             Some(token) => token,
             None => client.token()?,

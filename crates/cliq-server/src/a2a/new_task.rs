@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cliq_a2a::{A2aError, ErrorKind, PipelineRequest, PushConfig, SendRequest, Version, Violation, wire};
 use cliq_model::{PushRow, PushState, RunSpec, StoredTask, TaskRow};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_protocol::RunId;
 use cliq_supervisor::internals::clock;
 use cliq_supervisor::{AllowedTeams, InputErrors, NewRun, RequestError, RunRules, ValueError};
@@ -209,7 +210,7 @@ pub(super) async fn push_row(
     config: &PushConfig,
 ) -> Result<PushRow, A2aError> {
     let (guard, text) = (options.push_guard.clone(), config.url.clone());
-    let checked = tokio::task::spawn_blocking(move || guard.resolve(&guard.parse(&text)?).map(drop));
+    let checked = spawn_blocking(move || guard.resolve(&guard.parse(&text)?).map(drop));
     let checked = checked.await.map_err(|error| A2aError::new(ErrorKind::Internal, error.to_string()))?;
     checked.map_err(|error| {
         A2aError::wrong("url", format!("{error}: push notifications go to public addresses"))

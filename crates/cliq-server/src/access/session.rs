@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use cliq_dashboard::{PageError, Visitor, sign_in_page, signed_in_page, signed_out_page};
 use cliq_model::{Scope, Secret};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_web::{Form, Problem, Query, SIGN_IN_PATH, Via};
 use serde::Deserialize;
 
@@ -119,7 +120,7 @@ pub(super) async fn sign_out(visitor: Visitor, State(app): State<Arc<App>>) -> R
     let at_provider = match (&app.provider, visitor.caller.person) {
         (Some(provider), Some(person)) => {
             let provider = Arc::clone(provider);
-            tokio::task::spawn_blocking(move || provider.sign_out_url(&person)).await.ok().flatten()
+            spawn_blocking(move || provider.sign_out_url(&person)).await.ok().flatten()
         }
         _ => None,
     };

@@ -129,19 +129,10 @@ pub(crate) struct TeamChange {
     role: Option<String>,
 }
 
-async fn blocking<T: Send + 'static>(
-    app: &App,
-    work: impl FnOnce(&Host) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let host = app.core.host().clone();
-    let done = tokio::task::spawn_blocking(move || work(&host));
-    done.await.map_err(|error| Problem::unavailable(error.to_string()))?
-}
-
 /// Lists the drafts of the server.
 #[utoipa::path(get, path = "/api/v1/drafts", operation_id = "list_drafts", tag = "drafts", responses((status = 200, body = DraftList), Reading))]
 pub(crate) async fn list(_: Reader, State(app): State<Arc<App>>) -> Result<axum::Json<DraftList>, Problem> {
-    let drafts = blocking(&app, |host| Ok(drafts_of(host)?.list()?)).await?;
+    let drafts = app.core.blocking(|host| Ok(drafts_of(host)?.list()?)).await?;
     Ok(axum::Json(DraftList { drafts: drafts.into_iter().map(DraftDocument::from).collect() }))
 }
 
@@ -153,7 +144,7 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     Json(new): Json<NewDraft>,
 ) -> Result<(StatusCode, axum::Json<DraftContent>), Problem> {
-    let content = blocking(&app, move |host| {
+    let content = app.core.blocking(move |host| {
         let name = DraftName::parse(&new.name)
             .map_err(|error| Problem::unprocessable("the name is wrong", vec![error.to_string()]))?;
         let drafts = drafts_of(host)?;
@@ -180,7 +171,7 @@ pub(crate) async fn get(
     Path(path): Path<DraftPathParameter>,
 ) -> Result<axum::Json<DraftContent>, Problem> {
     let name = draft_name(&path.draft)?;
-    Ok(axum::Json(blocking(&app, move |host| content(host, &name)).await?))
+    Ok(axum::Json(app.core.blocking(move |host| content(host, &name)).await?))
 }
 
 /// Removes a draft with its files.
@@ -192,7 +183,7 @@ pub(crate) async fn remove(
     Path(path): Path<DraftPathParameter>,
 ) -> Result<StatusCode, Problem> {
     let name = draft_name(&path.draft)?;
-    blocking(&app, move |host| Ok(drafts_of(host)?.remove(&name)?)).await?;
+    app.core.blocking(move |host| Ok(drafts_of(host)?.remove(&name)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -206,7 +197,7 @@ pub(crate) async fn file(
     Query(query): Query<FileQuery>,
 ) -> Result<axum::Json<DraftFileDocument>, Problem> {
     let (name, file) = (draft_name(&path.draft)?, draft_path(&query.path)?);
-    let found = blocking(&app, move |host| Ok(drafts_of(host)?.file(&name, &file)?)).await?;
+    let found = app.core.blocking(move |host| Ok(drafts_of(host)?.file(&name, &file)?)).await?;
     Ok(axum::Json(found.into()))
 }
 
@@ -221,7 +212,7 @@ pub(crate) async fn save(
     Json(saved): Json<SavedText>,
 ) -> Result<axum::Json<SavedVersion>, Problem> {
     let (name, file) = (draft_name(&path.draft)?, draft_path(&query.path)?);
-    let version = blocking(&app, move |host| {
+    let version = app.core.blocking(move |host| {
         Ok(drafts_of(host)?.save(&name, &file, &saved.text, saved.version.as_deref())?)
     });
     Ok(axum::Json(SavedVersion { version: version.await? }))
@@ -237,7 +228,7 @@ pub(crate) async fn remove_file(
     Query(query): Query<VersionQuery>,
 ) -> Result<StatusCode, Problem> {
     let (name, file) = (draft_name(&path.draft)?, draft_path(&query.path)?);
-    blocking(&app, move |host| Ok(drafts_of(host)?.remove_file(&name, &file, &query.version)?)).await?;
+    app.core.blocking(move |host| Ok(drafts_of(host)?.remove_file(&name, &file, &query.version)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -251,7 +242,7 @@ pub(crate) async fn validate(
     Json(unsaved): Json<UnsavedFiles>,
 ) -> Result<axum::Json<DraftValidationDocument>, Problem> {
     let (name, unsaved) = (draft_name(&path.draft)?, unsaved_texts(unsaved.files)?);
-    let document = blocking(&app, move |host| {
+    let document = app.core.blocking(move |host| {
         let checked = validate_draft(host, &name, &unsaved)?;
         let graph = checked.check.workflow.as_ref().map(graph_of_team);
         Ok(DraftValidationDocument { valid: checked.valid, problems: checked.problems, graph })
@@ -301,7 +292,7 @@ pub(crate) async fn generate(
             .map_err(|error| Problem::unprocessable("the name is wrong", vec![error.to_string()]))
     });
     let name = Box::pin(cliq_web::generate(app.core.host(), new.intent, draft.transpose()?)).await?;
-    let content = blocking(&app, move |host| content(host, &name)).await?;
+    let content = app.core.blocking(move |host| content(host, &name)).await?;
     Ok((StatusCode::CREATED, axum::Json(content)))
 }
 
@@ -314,7 +305,7 @@ pub(crate) async fn install(
     Path(path): Path<DraftPathParameter>,
 ) -> Result<axum::Json<InstalledDraft>, Problem> {
     let name = draft_name(&path.draft)?;
-    Ok(axum::Json(blocking(&app, move |host| install_draft(host, &name)).await?))
+    Ok(axum::Json(app.core.blocking(move |host| install_draft(host, &name)).await?))
 }
 
 /// Publishes a draft as a package in the registry of its scope.
@@ -326,5 +317,5 @@ pub(crate) async fn publish(
     Path(path): Path<DraftPathParameter>,
 ) -> Result<axum::Json<PublishedDraft>, Problem> {
     let name = draft_name(&path.draft)?;
-    Ok(axum::Json(blocking(&app, move |host| publish_draft(host, &name)).await?))
+    Ok(axum::Json(app.core.blocking(move |host| publish_draft(host, &name)).await?))
 }

@@ -72,17 +72,10 @@ pub(crate) struct GraphQuery {
     format: GraphFormat,
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::unavailable(error.to_string()))?
-}
-
 /// Lists the teams that are installed on the server or bundled with it.
 #[utoipa::path(get, path = "/api/v1/teams", operation_id = "list_teams", tag = "teams", responses((status = 200, body = Teams), Reading))]
 pub(crate) async fn list(_: Reader, State(app): State<Arc<App>>) -> Result<axum::Json<Teams>, Problem> {
-    let host = app.core.host().clone();
-    Ok(axum::Json(Teams { teams: blocking(move || list_teams(&host)).await? }))
+    Ok(axum::Json(Teams { teams: app.core.blocking(list_teams).await? }))
 }
 
 /// A team with its inputs, phases and problems.
@@ -95,10 +88,12 @@ pub(crate) async fn get(
     State(app): State<Arc<App>>,
     Path((scope, name)): Path<(String, String)>,
 ) -> Result<axum::Json<TeamDocument>, Problem> {
-    let host = app.core.host().clone();
     let name = format!("{scope}/{name}");
-    blocking(move || find_team(&host, &name).map(|(_, checked)| axum::Json(team_document(&name, &checked))))
-        .await
+    let found = app.core.blocking(move |host| {
+        let (_, checked) = find_team(host, &name)?;
+        Ok(team_document(&name, &checked))
+    });
+    Ok(axum::Json(found.await?))
 }
 
 /// The phases of a team as a picture.
@@ -112,13 +107,12 @@ pub(crate) async fn graph(
     Path((scope, name)): Path<(String, String)>,
     Query(query): Query<GraphQuery>,
 ) -> Result<impl IntoResponse, Problem> {
-    let host = app.core.host().clone();
     let name = format!("{scope}/{name}");
-    let workflow: ValidatedWorkflow = blocking(move || {
-        let (_, checked) = find_team(&host, &name)?;
+    let found = app.core.blocking(move |host| {
+        let (_, checked) = find_team(host, &name)?;
         checked.workflow.ok_or_else(|| Problem::unprocessable("the team has errors", Vec::new()))
-    })
-    .await?;
+    });
+    let workflow: ValidatedWorkflow = found.await?;
     let text = "text/plain; charset=utf-8";
     let (kind, picture) = match query.format {
         GraphFormat::Svg => ("image/svg+xml", graph_of_team(&workflow)),
@@ -137,14 +131,12 @@ pub(crate) async fn validate(
     State(app): State<Arc<App>>,
     Json(text): Json<TeamText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let host = app.core.host().clone();
-    blocking(move || {
+    let checked = app.core.blocking(move |host| {
         let files = NamedRoles { roles: text.roles, agents: host.agents_outside_teams(), draft: text.draft };
         let checked = cliq_workflow::check(&text.team_yml, &files);
-        let valid = checked.workflow.is_some();
-        Ok(axum::Json(Validation { valid, diagnostics: diagnostics(&checked) }))
-    })
-    .await
+        Ok(Validation { valid: checked.workflow.is_some(), diagnostics: diagnostics(&checked) })
+    });
+    Ok(axum::Json(checked.await?))
 }
 
 /// Returns the JSON Schema of team.yml, for editors.

@@ -101,8 +101,7 @@ pub(crate) async fn test(
     Json(request): Json<TestRequest>,
 ) -> Result<axum::Json<PlanDocument>, Problem> {
     let core = Arc::clone(&app.core);
-    let tested = tokio::task::spawn_blocking(move || core.triggers.test(&name, &request)).await;
-    let tested = tested.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let tested = app.core.blocking(move |_| Ok(core.triggers.test(&name, &request))).await?;
     tested.map(axum::Json).ok_or_else(|| Problem::not_found("there is no trigger of this name"))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cliq_gateway::{Filter, NewSignal, SignalStatus};
 use cliq_mcp::ProgressReporter;
 use cliq_model::{Run, RunFilter, RunSpec, RunState};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::Project;
 use cliq_protocol::{Budget, PhaseName};
 use cliq_review::{Answer, Choice, Event, ReviewFilter, Reviews, Via};
@@ -117,7 +118,7 @@ impl Call<'_> {
     /// Starts a run of a team, and waits for its end if asked to.
     async fn start(&self, tool: &str, mut arguments: Arguments) -> Result<Value, String> {
         let (host, name) = (self.core.host().clone(), tool.to_owned());
-        let team = tokio::task::spawn_blocking(move || tools::team_of(&host, &name)).await;
+        let team = spawn_blocking(move || tools::team_of(&host, &name)).await;
         let team = team.map_err(|error| error.to_string())??;
         let budget = match arguments.0.remove("budget_usd") {
             None | Some(Value::Null) => None,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cliq_mcp::HttpTool;
 use cliq_model::Scope;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::Host;
 use cliq_web::{Core, find_team, list_teams, team_document};
 use serde_json::{Map, Value, json};
@@ -184,7 +185,7 @@ pub(super) async fn list(core: &Arc<Core>, scope: Scope) -> Result<Vec<HttpTool>
         .collect();
     if scope >= Scope::Run {
         let host = core.host().clone();
-        let teams = tokio::task::spawn_blocking(move || teams(&host)).await;
+        let teams = spawn_blocking(move || teams(&host)).await;
         tools.extend(teams.map_err(|error| error.to_string())??);
     }
     Ok(tools)

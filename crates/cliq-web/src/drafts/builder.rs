@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::{BuilderRequest, DraftName, Host};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -59,7 +60,7 @@ pub async fn generate(host: &Host, intent: String, name: Option<DraftName>) -> R
     }
     let built =
         host.build_team(BuilderRequest::Generate { intent }, tokio::time::sleep(LIMIT), |_| {}).await?;
-    let blocking = tokio::task::spawn_blocking(move || {
+    let blocking = spawn_blocking(move || {
         if let Some(name) = name {
             drafts.create_from_text(&name, &built.team)?;
             return Ok(name);
@@ -87,8 +88,7 @@ pub async fn generate(host: &Host, intent: String, name: Option<DraftName>) -> R
 pub async fn improve(host: &Host, name: &DraftName, task: BuilderTask) -> Result<ProposedChange, Problem> {
     let drafts = drafts_of(host)?;
     let (reader, draft) = (drafts.clone(), name.clone());
-    let read =
-        tokio::task::spawn_blocking(move || Ok::<_, Problem>((reader.text(&draft)?, reader.files(&draft)?)));
+    let read = spawn_blocking(move || Ok::<_, Problem>((reader.text(&draft)?, reader.files(&draft)?)));
     let (old, files) = read.await.map_err(|error| Problem::unavailable(error.to_string()))??;
     let request = match task.role {
         None => BuilderRequest::Improve { team: old.clone(), instruction: task.instruction },

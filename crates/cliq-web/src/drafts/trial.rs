@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::{
     CommandScript, DraftName, Host, Script, ScriptedOutcome, ScriptedReply, ScriptedReport, ScriptedRun,
     UnsavedTexts,
@@ -169,7 +170,7 @@ impl DraftTrial {
 pub async fn try_draft(host: &Host, name: &DraftName, trial: DraftTrial) -> Result<ScriptedReport, Problem> {
     let _permit = TRIALS.acquire().await.map_err(|error| Problem::unavailable(error.to_string()))?;
     let (host, name) = (host.clone(), name.clone());
-    let (folder, run, temporary, host) = tokio::task::spawn_blocking(move || {
+    let (folder, run, temporary, host) = spawn_blocking(move || {
         let checked = validate_draft(&host, &name, &UnsavedTexts::new())?;
         let Some(workflow) = checked.check.workflow else {
             let errors = checked.problems.iter().filter(|problem| problem.severity == "error");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use cliq_acp::agent::{AgentEvent, TurnEnd, TurnId};
 use cliq_acp::schema::{ContentChunk, Diff, SessionUpdate, ToolCallContent};
-use cliq_orchestrator::internals::DirectoryWatch;
+use cliq_orchestrator::internals::{DirectoryWatch, spawn_blocking};
 use cliq_orchestrator::{JournalFollower, JournalUpdate, Record, RunEvent, RunView};
 use cliq_project::Project;
 use cliq_protocol::RunId;
@@ -227,7 +227,7 @@ impl Follower {
     async fn show_changes(&mut self, ended: EndedActivation) -> Result<(), Failure> {
         let (project, run) = (self.project.clone(), self.run.id.clone());
         let call = ended.call.clone();
-        let read = tokio::task::spawn_blocking(move || changes(&project, &run, &ended)).await;
+        let read = spawn_blocking(move || changes(&project, &run, &ended)).await;
         let Ok(Some((diffs, paths))) = read else { return Ok(()) };
         match self.report.add_changes(&call, diffs, paths) {
             Some(update) => self.send(update).await,

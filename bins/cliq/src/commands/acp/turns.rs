@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cliq_acp::agent::{AgentEvent, CallId, Gate, GateAnswer, Prompt, TurnEnd, TurnId};
 use cliq_acp::schema::{SessionInfoUpdate, SessionUpdate};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_project::RunState;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -196,7 +197,7 @@ fn join(last: LastRun) -> FollowedRun {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
+    match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(Failure::failed(error.to_string())),
     }

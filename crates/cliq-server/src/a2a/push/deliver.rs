@@ -7,6 +7,7 @@ use std::time::Duration;
 use cliq_a2a::{StreamItem, Task, TaskContext, Update, Version, wire};
 use cliq_http::{Client, Guard, Limits, Request};
 use cliq_model::{PushRow, PushState, StoreError};
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_protocol::RunId;
 use tokio::sync::Semaphore;
 
@@ -172,7 +173,7 @@ async fn post(guard: &Guard, push: &PushRow, context: &TaskContext, update: &Upd
         let credentials = push.credentials.as_deref().unwrap_or_default();
         request = request.secret_header("authorization", format!("{scheme} {credentials}").trim());
     }
-    let sent = tokio::task::spawn_blocking(move || send(&client, &request));
+    let sent = spawn_blocking(move || send(&client, &request));
     sent.await.unwrap_or_else(|error| Attempt::Failed(error.to_string()))
 }
 

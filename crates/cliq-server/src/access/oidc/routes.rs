@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use cliq_dashboard::PageError;
 use cliq_model::SignInAttempt;
+use cliq_orchestrator::internals::spawn_blocking;
 use cliq_supervisor::internals::clock;
 use cliq_web::{Problem, Query};
 use serde::Deserialize;
@@ -30,7 +31,7 @@ fn provider(app: &App) -> Result<Arc<Provider>, Problem> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SignInError> + Send + 'static,
 ) -> Result<Result<T, SignInError>, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::unavailable(error.to_string()))
+    spawn_blocking(work).await.map_err(|error| Problem::unavailable(error.to_string()))
 }
 
 /// Sends a browser to the provider.
