@@ -100,7 +100,10 @@ fn run_and_kill(world: &World, endpoint: &str, arguments: &[&str], replies: usiz
     run.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut run = run.spawn().expect("it starts");
     let count = || {
-        let all = world.env.files(".cliq/transcripts").into_iter().map(|file| {
+        // Another one may be a temporary file, which is gone by now.
+        let written =
+            world.env.files(".cliq/transcripts").into_iter().filter(|file| file.ends_with(".jsonl"));
+        let all = written.map(|file| {
             let text = world.env.read(&format!(".cliq/transcripts/{file}"));
             text.lines().filter(|line| line.contains("\"type\":\"usage\"")).count()
         });
