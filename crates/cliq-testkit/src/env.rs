@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -217,6 +218,30 @@ impl Env {
         }
         for base in ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"] {
             command.env_remove(base);
+        }
+        command
+    }
+
+    /// Command of another user, who owns the project from now on and has a copy of the program: directories of this checkout may be
+    /// closed to others. Needs root.
+    #[track_caller]
+    pub fn command_of<I: AsRef<std::ffi::OsStr>>(
+        &self,
+        (user, group): (u32, u32),
+        args: impl IntoIterator<Item = I>,
+    ) -> Command {
+        let program = self.root.join("cliq");
+        fs::copy(crate::program(), &program).expect("a copy of the program");
+        let owned = Command::new("chown").arg("-R").arg(format!("{user}:{group}")).arg(&self.root).status();
+        assert!(owned.expect("chown").success());
+        let own = self.command(args);
+        let mut command = Command::new(program);
+        command.args(own.get_args()).current_dir(self.work()).stdin(Stdio::null()).uid(user).gid(group);
+        for (key, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(key, value),
+                None => command.env_remove(key),
+            };
         }
         command
     }

@@ -1,7 +1,5 @@
 //! Permissions of a run in a container, measured from inside.
 
-use std::os::unix::process::CommandExt;
-
 use cliq_testkit::chain;
 
 use crate::containers::engine::{containers, inspect, project};
@@ -21,18 +19,10 @@ fn a_run_can_do_little() {
     let settings = [("memory", "256m"), ("pids_limit", "200"), ("network_mode", "none")];
     let Some(env) = project(&chain(&[LOOK]), &settings) else { return };
     // As a person who is not root.
-    let (user, group) = if rustix::process::getuid().is_root() { (23_456, socket_group()) } else { own() };
-    if rustix::process::getuid().is_root() {
-        let changed = std::process::Command::new("chown")
-            .args(["-R", &format!("{user}:{group}")])
-            .arg(env.path(".."))
-            .status();
-        assert!(changed.unwrap().success());
-    }
-    let mut run = env.command(["run", "--headless"]);
-    if rustix::process::getuid().is_root() {
-        run.uid(user).gid(group);
-    }
+    let is_root = rustix::process::getuid().is_root();
+    let (user, group) = if is_root { (23_456, socket_group()) } else { own() };
+    let arguments = ["run", "--headless"];
+    let mut run = if is_root { env.command_of((user, group), arguments) } else { env.command(arguments) };
     cliq_testkit::env::done(&run.output().unwrap()).expect(0);
     let seen = env.read("seen");
     let mut lines = seen.lines();
