@@ -29,7 +29,8 @@ impl<T: 'static> Future for BlockingTask<T> {
 }
 
 /// Runs work on a thread for blocking work, as [`tokio::task::spawn_blocking`] does. All kinds of work are one type of task: what the
-/// runtime does with a task is compiled once, and not again for each closure (docs/performance.md).
+/// runtime does with a task is compiled once, and not again for each closure
+/// (docs/decisions/0089-blocking-work-is-one-type-of-task.md).
 ///
 /// # Errors
 /// The result is an error if the work panics, or the runtime ends before it begins.
