@@ -49,7 +49,9 @@ class Clock:
         self.shared = [pathlib.Path(f"/dev/shm/sem.{names[0]}"), pathlib.Path(f"/dev/shm/{names[1]}")]
         until(lambda: all(file.exists() for file in self.shared), "libfaketime starts")
         self.environment = {**variables, "FAKETIME_SHARED": f"/{names[0]} /{names[1]}"}
-        threading.Thread(target=self.run, daemon=True).start()
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
 
     def hours(self):
         """Hours of the soak that have passed."""
@@ -67,11 +69,13 @@ class Clock:
         new.rename(self.file)
 
     def run(self):
-        while True:
+        while not self.ended.wait(0.1):
             self.tick()
-            time.sleep(0.1)
 
     def end(self):
+        # Its file is in a directory that is removed after this.
+        self.ended.set()
+        self.thread.join()
         self.first.kill()
         self.first.wait()
         for file in self.shared:
