@@ -11,7 +11,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
 use cliq_protocol::ReviewSubject;
 use cliq_review::{Content, LinkToken, Review, ReviewFilter, ReviewId, ReviewState, Reviews, Via};
 use maud::{Markup, html};
@@ -23,7 +22,7 @@ use crate::layout;
 use crate::page::{Page, PageError, show};
 use crate::text::shown as harmless;
 use crate::visitor::Visitor;
-use cliq_web::{Core, Form, Path, Problem, Query, find_review};
+use cliq_web::{Core, Form, Path, Problem, Query, find_review, get, post};
 use decision::{Answering, answer_of};
 
 /// Serves the pages of reviews to people with a link. Needs no token: the link is the right.
@@ -38,7 +37,7 @@ pub struct ReviewSite {
 /// The pages for people with a link.
 pub fn link_router<S: Clone + Send + Sync + 'static>(site: ReviewSite) -> Router<S> {
     Router::new()
-        .route("/review/{id}/{token}", get(link_page).post(link_answer))
+        .route("/review/{id}/{token}", get(link_page).merge(post(link_answer)))
         .route("/review/{id}/{token}/comments", post(comments::of_link))
         .with_state(Arc::new(site))
 }

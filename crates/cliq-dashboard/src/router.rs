@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use axum::{Extension, Router};
-use cliq_web::{Core, Problem};
+use cliq_web::{Core, Problem, get, post};
 
 use crate::delta::{SentPages, differences};
 use crate::mission::{Boards, forget_after_changes};
@@ -25,14 +24,14 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
     router
         .route("/", get(mission::page))
         .route("/runs", get(runs::page))
-        .route("/runs/new", get(new_run::page).post(new_run::submit))
+        .route("/runs/new", get(new_run::page).merge(post(new_run::submit)))
         .route("/runs/cancel", post(runs::cancel))
         .route("/runs/{id}", get(run::page))
         .route("/runs/{id}/cancel", post(run::cancel))
         .route("/runs/{id}/forms", get(mission::run_forms))
         .route("/runs/{id}/resume", post(run::resume))
         .route("/runs/{id}/steer", post(run::steering::send))
-        .route("/runs/{id}/changes", get(changes::page).post(changes::comment))
+        .route("/runs/{id}/changes", get(changes::page).merge(post(changes::comment)))
         .route("/runs/{id}/timeline", get(run::timeline::page))
         .route("/runs/{id}/transcripts", get(run::transcripts::list))
         .route("/runs/{id}/transcripts/{name}", get(run::transcripts::page))
@@ -45,34 +44,34 @@ pub fn router<S: Clone + Send + Sync + 'static>(core: Arc<Core>) -> Router<S> {
         .route("/runs/{id}/files", get(workspace::page))
         .route("/runs/{id}/document", get(workspace::document))
         .route("/reviews", get(review::list))
-        .route("/reviews/{id}", get(review::page).post(review::answer))
+        .route("/reviews/{id}", get(review::page).merge(post(review::answer)))
         .route("/reviews/{id}/form", get(mission::answer_form))
         .route("/reviews/{id}/comments", post(review::comments::of_visitor))
         .route("/compare", get(compare::page))
         .route("/teams", get(teams::list))
         .route("/teams/{scope}/{name}", get(teams::page))
-        .route("/studio", get(studio::list).post(studio::create))
+        .route("/studio", get(studio::list).merge(post(studio::create)))
         .route("/studio/generate", post(studio::generate))
         .route("/studio/{draft}", get(studio::editor::page))
         .route("/studio/{draft}/save", post(studio::editor::save))
         .route("/studio/{draft}/add", post(studio::editor::add))
         .route("/studio/{draft}/remove-file", post(studio::editor::remove_file))
         .route("/studio/{draft}/remove", post(studio::remove))
-        .route("/studio/{draft}/try", get(studio::trial::page).post(studio::trial::submit))
-        .route("/studio/{draft}/change", get(studio::change::page).post(studio::change::propose))
+        .route("/studio/{draft}/try", get(studio::trial::page).merge(post(studio::trial::submit)))
+        .route("/studio/{draft}/change", get(studio::change::page).merge(post(studio::change::propose)))
         .route("/studio/{draft}/accept", post(studio::change::accept))
-        .route("/studio/{draft}/install", get(studio::install::page).post(studio::install::install))
+        .route("/studio/{draft}/install", get(studio::install::page).merge(post(studio::install::install)))
         .route("/studio/{draft}/publish", post(studio::install::publish))
         .route("/evaluations", get(evaluations::list))
         .route("/evaluations/{id}", get(evaluations::page))
         .route("/evaluations/{id}/trials/{number}", get(evaluations::trial))
         .route("/plans", get(plans::list))
-        .route("/plans/{instance}/{plan}", get(plans::page).post(plans::command))
+        .route("/plans/{instance}/{plan}", get(plans::page).merge(post(plans::command)))
         .route("/signals", get(signals::page))
         .route("/signals/{id}/retry", post(signals::retry))
-        .route("/projects", get(projects::page).post(projects::register))
+        .route("/projects", get(projects::page).merge(post(projects::register)))
         .route("/projects/{id}/forget", post(projects::forget))
-        .route("/tokens", get(tokens::page).post(tokens::create))
+        .route("/tokens", get(tokens::page).merge(post(tokens::create)))
         .route("/tokens/{id}/revoke", post(tokens::revoke))
         .route("/triggers", get(triggers::list))
         .route("/triggers/{name}", get(triggers::page))

@@ -30,12 +30,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::routing::{get, post};
 use cliq_a2a::AgentCard;
 
 use crate::app::App;
-use cliq_web::Problem;
-use cliq_web::{Caller, Via};
+use cliq_web::{Caller, Problem, Via, get, post};
 
 pub(crate) use artifacts::TaskArtifacts;
 pub use card::agent_card;

@@ -30,16 +30,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::routing::MethodFilter;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{OpenApi, Ref, RefOr, Schema};
+use utoipa::openapi::{HttpMethod, OpenApi, Ref, RefOr, Schema};
 use utoipa::{Modify, OpenApi as _, PartialSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::access::COOKIE;
 use crate::app::App;
-use cliq_web::{PROBLEM_JSON, Problem};
+use cliq_web::{Endpoint, PROBLEM_JSON, Problem, get, on};
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -74,81 +72,127 @@ impl Modify for Security {
     }
 }
 
-fn described() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(runs::list, runs::start))
-        .routes(routes!(runs::get))
-        .routes(routes!(runs::cancel))
-        .routes(routes!(runs::resume))
-        .routes(routes!(steering::list, steering::send))
-        .routes(routes!(runs::timeline))
-        .routes(routes!(runs::graph))
-        .routes(routes!(changes::changes))
-        .routes(routes!(changes::checkpoints))
-        .routes(routes!(events::events))
-        .routes(routes!(logs::logs))
-        .routes(routes!(logs::log))
-        .routes(routes!(logs::transcripts))
-        .routes(routes!(logs::transcript))
-        .routes(routes!(handoffs::handoffs))
-        .routes(routes!(handoffs::handoff))
-        .routes(routes!(pushes::list))
-        .routes(routes!(files::files))
-        .routes(routes!(files::content))
-        .routes(routes!(instances::list, instances::register))
-        .routes(routes!(instances::get, instances::forget))
-        .routes(routes!(teams::list))
-        .routes(routes!(teams::get))
-        .routes(routes!(teams::graph))
-        .routes(routes!(teams::validate))
-        .routes(routes!(teams::schema))
-        .routes(routes!(drafts::generate))
-        .routes(routes!(drafts::list, drafts::create))
-        .routes(routes!(drafts::get, drafts::remove))
-        .routes(routes!(drafts::file, drafts::save, drafts::remove_file))
-        .routes(routes!(drafts::validate))
-        .routes(routes!(drafts::trial))
-        .routes(routes!(drafts::improve))
-        .routes(routes!(drafts::install))
-        .routes(routes!(drafts::publish))
-        .routes(routes!(plans::list))
-        .routes(routes!(plans::get))
-        .routes(routes!(plans::events))
-        .routes(routes!(plans::command))
-        .routes(routes!(signals::list))
-        .routes(routes!(signals::emit))
-        .routes(routes!(signals::get))
-        .routes(routes!(signals::retry))
-        .routes(routes!(reviews::list))
-        .routes(routes!(reviews::get, reviews::create))
-        .routes(routes!(reviews::content))
-        .routes(routes!(reviews::decide))
-        .routes(routes!(review_comments::comment))
-        .routes(routes!(review_comments::withdraw))
-        .routes(routes!(reviews::update))
-        .routes(routes!(triggers::list))
-        .routes(routes!(triggers::get))
-        .routes(routes!(triggers::firings))
-        .routes(routes!(triggers::test))
-        .routes(routes!(triggers::pause))
-        .routes(routes!(triggers::resume))
-        .routes(routes!(audit::list))
-        .routes(routes!(audit::sessions))
-        .routes(routes!(audit::end_session))
-        .routes(routes!(meshes::list))
-        .routes(routes!(usage::usage))
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(tokens::sign_in_link))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
-        .routes(routes!(health::metrics))
+/// Defines the description and the routes of the operations by one list of their handlers.
+macro_rules! operations {
+    ($($module:ident::$handler:ident,)+) => {
+        #[derive(utoipa::OpenApi)]
+        #[openapi(paths($($module::$handler),+))]
+        struct Operations;
+
+        fn routes() -> Router<Arc<App>> {
+            let router = Router::new();
+            // The name that utoipa gives to the description of a handler.
+            pastey::paste! {
+                $(let router = route::<$module::[<__path_ $handler>]>(router, Endpoint::new($module::$handler));)+
+            }
+            router
+        }
+    };
+}
+
+operations! {
+    runs::list,
+    runs::start,
+    runs::get,
+    runs::cancel,
+    runs::resume,
+    steering::list,
+    steering::send,
+    runs::timeline,
+    runs::graph,
+    changes::changes,
+    changes::checkpoints,
+    events::events,
+    logs::logs,
+    logs::log,
+    logs::transcripts,
+    logs::transcript,
+    handoffs::handoffs,
+    handoffs::handoff,
+    pushes::list,
+    files::files,
+    files::content,
+    instances::list,
+    instances::register,
+    instances::get,
+    instances::forget,
+    teams::list,
+    teams::get,
+    teams::graph,
+    teams::validate,
+    teams::schema,
+    drafts::generate,
+    drafts::list,
+    drafts::create,
+    drafts::get,
+    drafts::remove,
+    drafts::file,
+    drafts::save,
+    drafts::remove_file,
+    drafts::validate,
+    drafts::trial,
+    drafts::improve,
+    drafts::install,
+    drafts::publish,
+    plans::list,
+    plans::get,
+    plans::events,
+    plans::command,
+    signals::list,
+    signals::emit,
+    signals::get,
+    signals::retry,
+    reviews::list,
+    reviews::get,
+    reviews::create,
+    reviews::content,
+    reviews::decide,
+    review_comments::comment,
+    review_comments::withdraw,
+    reviews::update,
+    triggers::list,
+    triggers::get,
+    triggers::firings,
+    triggers::test,
+    triggers::pause,
+    triggers::resume,
+    audit::list,
+    audit::sessions,
+    audit::end_session,
+    meshes::list,
+    usage::usage,
+    tokens::list,
+    tokens::create,
+    tokens::revoke,
+    tokens::sign_in_link,
+    health::healthz,
+    health::readyz,
+    health::metrics,
+}
+
+/// Adds a described operation to a router.
+fn route<P: utoipa::Path>(router: Router<Arc<App>>, endpoint: Endpoint<Arc<App>>) -> Router<Arc<App>> {
+    P::methods().into_iter().fold(router, |router, method| {
+        let methods = match method {
+            HttpMethod::Get => MethodFilter::GET,
+            HttpMethod::Post => MethodFilter::POST,
+            HttpMethod::Put => MethodFilter::PUT,
+            HttpMethod::Delete => MethodFilter::DELETE,
+            HttpMethod::Options => MethodFilter::OPTIONS,
+            HttpMethod::Head => MethodFilter::HEAD,
+            HttpMethod::Patch => MethodFilter::PATCH,
+            HttpMethod::Trace => MethodFilter::TRACE,
+        };
+        router.route(&P::path(), on(methods, endpoint.clone()))
+    })
 }
 
 /// The OpenAPI description of the API.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    complete(described().into_openapi())
+    let mut description = Description::openapi();
+    description.merge(Operations::openapi());
+    complete(description)
 }
 
 /// Every response needs a description: those of success say no more than their status. All problems are of one schema.
@@ -214,13 +258,12 @@ fn constrain(schemas: &mut std::collections::BTreeMap<String, RefOr<Schema>>) {
 
 /// The routes of the API.
 pub(crate) fn router() -> Router<Arc<App>> {
-    let (router, description) = described().split_for_parts();
-    let text: Arc<str> = complete(description).to_json().unwrap_or_default().into();
+    let text: Arc<str> = openapi().to_json().unwrap_or_default().into();
     let serve = move || {
         let text = Arc::clone(&text);
         async move { ([("content-type", "application/json")], text.to_string()) }
     };
-    router
+    routes()
         .route("/api/v1/openapi.json", get(move |_: cliq_web::Reader| serve()))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
 }

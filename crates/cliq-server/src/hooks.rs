@@ -8,9 +8,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use cliq_triggers::{Accepted, HookRefusal, MAX_BODY};
-use cliq_web::{Path, Problem};
+use cliq_web::{Path, Problem, post};
 use http_body_util::BodyExt;
 use serde_json::json;
 

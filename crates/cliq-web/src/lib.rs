@@ -9,6 +9,7 @@ mod changed_files;
 mod changes;
 mod core;
 mod drafts;
+mod endpoint;
 mod files;
 mod handoffs;
 mod input;
@@ -38,6 +39,7 @@ pub use drafts::{
     PublishedDraft, draft_name, draft_path, drafts_of, generate, improve, install_draft, prepare_draft,
     publish_draft, try_draft, unsaved_texts, validate_draft,
 };
+pub use endpoint::{Endpoint, any, get, on, post};
 pub use files::{FileEntry, FileKind, list_directory};
 pub use handoffs::{HandoffSummary, list_handoffs, read_handoff};
 pub use input::{

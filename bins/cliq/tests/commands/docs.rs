@@ -176,12 +176,12 @@ fn slow_tests_that_the_configuration_names_exist() {
         let mut parts = name.split("::").filter(|part| !part.is_empty());
         let module = parts.next().unwrap_or_default();
         let folder = root.join("bins/cliq/tests").join(module);
-        // A module of a library's tests is a file.
+        // A module of a library's tests is a file, or a folder of its own.
         if !folder.is_dir() {
             let test = format!("fn {}", parts.next().unwrap_or_else(|| panic!("{name}: which test?")));
-            let sources = crates
-                .iter()
-                .filter_map(|dir| fs::read_to_string(dir.join(format!("tests/{module}.rs"))).ok());
+            let files = [format!("tests/{module}.rs"), format!("tests/{module}/mod.rs")];
+            let places = crates.iter().flat_map(|dir| files.iter().map(|file| dir.join(file)));
+            let sources = places.filter_map(|file| fs::read_to_string(file).ok());
             assert_eq!(sources.filter(|source| source.contains(&test)).count(), 1, "{name}");
             continue;
         }

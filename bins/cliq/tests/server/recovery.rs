@@ -67,7 +67,9 @@ fn a_run_whose_workspace_is_deleted_ends() {
         let run = server.ended(&id);
         assert_eq!(run["state"], "failed");
         let reason = run["reason"].as_str().unwrap();
-        assert!(reason.contains("its workspace was deleted"), "{recovery}: {reason}");
+        // A run that is quick misses its journal while the directory is still being removed.
+        let reasons = ["its workspace was deleted", "its journal was deleted"];
+        assert!(reasons.iter().any(|known| reason.contains(known)), "{recovery}: {reason}");
         assert_eq!(processes_with(&id), [0_u32; 0], "no process is left");
     }
 }

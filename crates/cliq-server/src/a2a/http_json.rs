@@ -6,7 +6,6 @@ use axum::Router;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
 use cliq_a2a::{A2aError, Call, ErrorKind, Version};
 use serde_json::{Map, Value};
 
@@ -14,8 +13,7 @@ use super::A2aCaller;
 use super::agent::{self, Reply, execute, may};
 use super::json_rpc::{VERSION, event_stream, last_event_id, not_allowed, spoken, unsupported, version_of};
 use crate::app::App;
-use cliq_web::Problem;
-use cliq_web::read_json_body;
+use cliq_web::{Problem, any, get, post, read_json_body};
 
 /// Media type of the binding. `application/json` is sent to callers that ask for it and not for this one.
 const JSON: &str = "application/a2a+json";

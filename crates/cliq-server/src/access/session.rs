@@ -6,11 +6,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
 use cliq_dashboard::{PageError, Visitor, sign_in_page, signed_in_page, signed_out_page};
 use cliq_model::{Scope, Secret};
 use cliq_orchestrator::internals::spawn_blocking;
-use cliq_web::{Form, Problem, Query, SIGN_IN_PATH, Via};
+use cliq_web::{Form, Problem, Query, SIGN_IN_PATH, Via, get, post};
 use serde::Deserialize;
 
 use super::audit::record_sign_in;
@@ -21,7 +20,7 @@ use crate::app::App;
 /// Returns the routes of sign-in and sign-out.
 pub(crate) fn session_router() -> Router<Arc<App>> {
     Router::new()
-        .route(SIGN_IN_PATH, get(page).post(submit))
+        .route(SIGN_IN_PATH, get(page).merge(post(submit)))
         .route("/signin/oidc", get(oidc::begin))
         .route("/signin/oidc/callback", get(oidc::complete))
         .route("/signout", post(sign_out))
