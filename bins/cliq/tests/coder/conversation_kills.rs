@@ -45,7 +45,8 @@ fn run_with_kills(env: &Env, kills: usize, random: &mut Random) -> usize {
         }
         let id = env.run_id();
         let agents = if random.below(2) == 0 { marked(&format!("CLIQ_RUN_ID={id}")) } else { Vec::new() };
-        for pid in agents.iter().chain([&Pid::from_child(&run)]) {
+        // The run first: otherwise it may still record how its agent ended.
+        for pid in [Pid::from_child(&run)].iter().chain(&agents) {
             let _ = kill_process(*pid, Signal::KILL);
         }
         let _ = run.wait();

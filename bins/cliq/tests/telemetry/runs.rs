@@ -114,7 +114,8 @@ fn run_and_kill(world: &World, endpoint: &str, arguments: &[&str], replies: usiz
         std::thread::sleep(Duration::from_millis(5));
     }
     let agents = marked(&format!("CLIQ_RUN_ID={}", world.env.run_id()));
-    for pid in agents.iter().chain([&Pid::from_child(&run)]) {
+    // The run first: otherwise it may still record how its agent ended.
+    for pid in [Pid::from_child(&run)].iter().chain(&agents) {
         let _ = kill_process(*pid, Signal::KILL);
     }
     let _ = run.wait();
