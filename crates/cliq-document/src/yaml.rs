@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use serde_yaml::Spanned;
 use serde_yaml::options::{AliasLimits, DuplicateKeyPolicy};
+use serde_yaml::{Location, Spanned};
 
 use crate::diagnostic::{Diagnostic, Span};
 
@@ -108,7 +108,7 @@ pub fn parse(text: &str, what: &str, problems: &mut Vec<Diagnostic>) -> Option<N
     };
     match serde_yaml::from_str_with_options::<Spanned<Raw>>(text, options) {
         Ok(raw) => {
-            let node = convert(text, raw, problems);
+            let node = convert(text, raw.into(), problems);
             if node.kind == Kind::Null {
                 problems.push(Diagnostic::error("file-empty", top, "the file is empty", what));
                 return None;
@@ -195,20 +195,43 @@ fn span_of(text: &str, location: serde_yaml::Location) -> Span {
 enum Raw {
     Null,
     Bool(bool),
-    Number,
+    /// Place of the text if it is another one: of the anchor that an alias names.
+    Number(Option<Box<Location>>),
     Text(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+    List(Vec<Placed<Raw>>),
+    Map(Vec<(Placed<String>, Placed<Raw>)>),
 }
 
-fn convert(text: &str, raw: Spanned<Raw>, problems: &mut Vec<Diagnostic>) -> Node {
-    let span = span_of(text, raw.referenced);
+/// Value with one position. The library has two for each, and a large document has a hundred thousand values.
+struct Placed<T> {
+    value: T,
+    at: Location,
+}
+
+impl From<Spanned<String>> for Placed<String> {
+    fn from(key: Spanned<String>) -> Self {
+        Self { value: key.value, at: key.referenced }
+    }
+}
+
+impl From<Spanned<Raw>> for Placed<Raw> {
+    fn from(raw: Spanned<Raw>) -> Self {
+        let value = match raw.value {
+            Raw::Number(_) if raw.defined != raw.referenced => Raw::Number(Some(Box::new(raw.defined))),
+            value => value,
+        };
+        Self { value, at: raw.referenced }
+    }
+}
+
+fn convert(text: &str, raw: Placed<Raw>, problems: &mut Vec<Diagnostic>) -> Node {
+    let span = span_of(text, raw.at);
     let kind = match raw.value {
         Raw::Null => Kind::Null,
         Raw::Bool(b) => Kind::Bool(b),
         Raw::Text(value) => Kind::Text(value),
-        Raw::Number => {
-            let at = span_of(text, raw.defined);
+        Raw::Number(place) => {
+            let at = place.map_or(span, |place| span_of(text, *place));
             Kind::Number(text.get(at.start..at.end).unwrap_or_default().trim().to_owned())
         }
         Raw::List(items) => Kind::List(items.into_iter().map(|item| convert(text, item, problems)).collect()),
@@ -216,7 +239,7 @@ fn convert(text: &str, raw: Spanned<Raw>, problems: &mut Vec<Diagnostic>) -> Nod
             let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
             let mut seen = std::collections::HashMap::new();
             for (key, value) in pairs {
-                let span = span_of(text, key.referenced);
+                let span = span_of(text, key.at);
                 if let Some(first) = seen.insert(key.value.clone(), span.line) {
                     let message = format!("`{}` stands here twice: first in line {first}", key.value);
                     problems.push(Diagnostic::error("duplicate-key", span, message, "remove one of the two"));
@@ -243,19 +266,19 @@ impl<'de> Deserialize<'de> for Raw {
                 Ok(Raw::Bool(value))
             }
             fn visit_i64<E>(self, _: i64) -> Result<Raw, E> {
-                Ok(Raw::Number)
+                Ok(Raw::Number(None))
             }
             fn visit_u64<E>(self, _: u64) -> Result<Raw, E> {
-                Ok(Raw::Number)
+                Ok(Raw::Number(None))
             }
             fn visit_i128<E>(self, _: i128) -> Result<Raw, E> {
-                Ok(Raw::Number)
+                Ok(Raw::Number(None))
             }
             fn visit_u128<E>(self, _: u128) -> Result<Raw, E> {
-                Ok(Raw::Number)
+                Ok(Raw::Number(None))
             }
             fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
-                Ok(Raw::Number)
+                Ok(Raw::Number(None))
             }
             fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
                 Ok(Raw::Text(value.to_owned()))
@@ -274,16 +297,19 @@ impl<'de> Deserialize<'de> for Raw {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
                 let mut items = Vec::new();
-                while let Some(item) = access.next_element()? {
-                    items.push(item);
+                while let Some(item) = access.next_element::<Spanned<Raw>>()? {
+                    items.push(item.into());
                 }
+                // Most lists and mappings are short, and a vector has room for four.
+                items.shrink_to_fit();
                 Ok(Raw::List(items))
             }
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some(pair) = access.next_entry()? {
-                    pairs.push(pair);
+                while let Some((key, value)) = access.next_entry::<Spanned<String>, Spanned<Raw>>()? {
+                    pairs.push((key.into(), value.into()));
                 }
+                pairs.shrink_to_fit();
                 Ok(Raw::Map(pairs))
             }
         }
