@@ -336,7 +336,11 @@ fn read_phases<'a>(top: &Record<'a>, problems: &mut Vec<Diagnostic>) -> Vec<RawP
     };
     let main = main.iter().map(|node| (node, false));
     let support = support.iter().map(|node| (node, true));
-    main.chain(support).filter_map(|(node, support)| read_phase(node, support, problems)).collect()
+    let phases = main.chain(support).filter_map(|(node, support)| read_phase(node, support, problems));
+    let mut phases: Vec<_> = phases.collect();
+    // A phase takes a kilobyte, and the vector has room for half as many again.
+    phases.shrink_to_fit();
+    phases
 }
 
 fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>) -> Option<RawPhase<'a>> {
@@ -344,7 +348,10 @@ fn read_phase<'a>(node: &'a Node, support: bool, problems: &mut Vec<Diagnostic>)
     let agent = record.text("agent");
     let written = record.text("type").and_then(|t| kind_of(&t.value));
     let kind = lower(written, agent.as_ref(), record.key("type"), problems);
-    let commands = record.list("commands").iter().filter_map(|node| read_command(node, problems)).collect();
+    let commands = record.list("commands").iter().filter_map(|node| read_command(node, problems));
+    let mut commands: Vec<_> = commands.collect();
+    // Most phases have one command, and the vector has room for four.
+    commands.shrink_to_fit();
     if let Some(review) = record.node("review") {
         check_review(review, problems);
     }
