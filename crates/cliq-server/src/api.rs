@@ -83,7 +83,7 @@ macro_rules! operations {
             let router = Router::new();
             // The name that utoipa gives to the description of a handler.
             pastey::paste! {
-                $(let router = route::<$module::[<__path_ $handler>]>(router, Endpoint::new($module::$handler));)+
+                $(let router = route::<$module::[<__path_ $handler>]>(router, &Endpoint::new($module::$handler));)+
             }
             router
         }
@@ -171,7 +171,7 @@ operations! {
 }
 
 /// Adds a described operation to a router.
-fn route<P: utoipa::Path>(router: Router<Arc<App>>, endpoint: Endpoint<Arc<App>>) -> Router<Arc<App>> {
+fn route<P: utoipa::Path>(router: Router<Arc<App>>, endpoint: &Endpoint<Arc<App>>) -> Router<Arc<App>> {
     P::methods().into_iter().fold(router, |router, method| {
         let methods = match method {
             HttpMethod::Get => MethodFilter::GET,
