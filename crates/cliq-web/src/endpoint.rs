@@ -1,7 +1,7 @@
 //! Handlers of requests behind one type.
 //!
-//! axum compiles each layer between router and handler once per type of handler. Behind one type, a hundred and fifty handlers
-//! cost what one does: less time to build, a smaller program, and one indirect call per request.
+//! axum compiles each layer between router and handler once per type of handler. Behind one type, all handlers
+//! cost what one does, for one indirect call per request (docs/decisions/0090-handlers-have-one-type.md).
 
 use std::convert::Infallible;
 use std::fmt;
