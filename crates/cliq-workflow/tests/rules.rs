@@ -288,6 +288,20 @@ fn shell_contexts_that_evaluate_or_split_are_errors() {
     );
 }
 
+/// An alias has the text of its anchor, to the letter, and its own place.
+#[test]
+fn number_behind_an_alias_keeps_its_text() {
+    let phase = |name: &str, timeout: &str| {
+        format!(
+            "    - {{name: {name}, type: exec, commands: [{{name: c, run: 'true', timeout: {timeout}}}]}}\n"
+        )
+    };
+    let problems = checked(&(phase("a", "&t 1.50") + &phase("b", "*t"))).diagnostics;
+    let found: Vec<_> = problems.iter().map(|problem| (problem.code, problem.span.line)).collect();
+    assert_eq!(found, [("invalid-duration", 4), ("invalid-duration", 5)], "{problems:?}");
+    assert!(problems.iter().all(|problem| problem.message.contains("\"1.50\"")), "{problems:?}");
+}
+
 #[test]
 fn large_teams_take_linear_time() {
     let command = "commands: [{name: c, run: 'true'}]";
