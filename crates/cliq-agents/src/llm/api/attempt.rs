@@ -37,7 +37,7 @@ impl Api {
     ) -> Result<Option<Place>, CallError> {
         let Some(places) = &self.access.places else { return Ok(None) };
         let (name, mut shown) = (&self.access.name, Instant::now());
-        let taken = places.take(|wait| {
+        let on_wait = |wait| {
             if shown.elapsed() >= SHOWN_AFTER {
                 shown += WAIT_SHOWN;
                 display.act(&match wait {
@@ -50,9 +50,8 @@ impl Api {
                     Wait::Pause => format!("waiting: the server of {name} asked for a pause"),
                 });
             }
-            !deferred.has_come()
-        });
-        match taken {
+        };
+        match places.take(|| deferred.has_come(), on_wait) {
             Ok(Some(place)) => Ok(Some(place)),
             Ok(None) => {
                 draft.was_ended = true;

@@ -84,26 +84,36 @@ impl Places {
         Self { dir: home.join("limits").join(plain(agent)), run: plain(run), limits }
     }
 
-    /// Waits for a place. `on_wait` is called while it waits, and ends it by returning `false`.
+    /// Waits for a place. `on_wait` is called while it waits. Once `is_over`, no place is taken, not even a free one: `None`.
     ///
     /// # Errors
     /// Returns an error if the files cannot be used.
-    pub(crate) fn take(&self, mut on_wait: impl FnMut(Wait) -> bool) -> io::Result<Option<Place>> {
+    pub(crate) fn take(
+        &self,
+        is_over: impl Fn() -> bool,
+        mut on_wait: impl FnMut(Wait),
+    ) -> io::Result<Option<Place>> {
         if self.limits == PlaceLimits::default() {
             // Only the pause of others counts.
-            while self.pause_ends() > now() {
-                if !on_wait(Wait::Pause) {
-                    return Ok(None);
+            while !is_over() {
+                if self.pause_ends() <= now() {
+                    return Ok(Some(Place { ticket: None }));
                 }
+                on_wait(Wait::Pause);
                 std::thread::sleep(POLL);
             }
-            return Ok(Some(Place { ticket: None }));
+            return Ok(None);
         }
         std::fs::create_dir_all(&self.dir)?;
         let mut ticket = self.draw()?;
         loop {
             let wait = {
                 let _guard = self.guard()?;
+                // All agents of a run are told to end at the same time: the place of the first to end is not for the others.
+                if is_over() {
+                    drop(Place { ticket: Some(ticket) });
+                    return Ok(None);
+                }
                 match self.decide(&ticket)? {
                     None => {
                         let path = Utf8PathBuf::from(ticket.path.as_str().replace(".waiting", ".running"));
@@ -115,10 +125,7 @@ impl Places {
                     Some(wait) => wait,
                 }
             };
-            if !on_wait(wait) {
-                drop(Place { ticket: Some(ticket) });
-                return Ok(None);
-            }
+            on_wait(wait);
             std::thread::sleep(POLL);
         }
     }
@@ -241,6 +248,7 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use proptest::prelude::*;
@@ -249,6 +257,10 @@ mod tests {
 
     fn places(dir: &Utf8Path, run: &str, most: usize) -> Places {
         Places::new(dir, "an agent/x", run, PlaceLimits { max_concurrent: Some(most), per_minute: None })
+    }
+
+    fn free_now(places: &Places) -> bool {
+        places.take(|| false, |wait| panic!("waits: {wait:?}")).unwrap().is_some()
     }
 
     #[test]
@@ -262,7 +274,7 @@ mod tests {
                     scope.spawn(|| {
                         let places = places(dir, run, 2);
                         for _ in 0..3 {
-                            let place = places.take(|_| true).unwrap();
+                            let place = places.take(|| false, |_| ()).unwrap();
                             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                             std::thread::sleep(Duration::from_millis(2));
                             now.fetch_sub(1, Ordering::SeqCst);
@@ -284,14 +296,35 @@ mod tests {
         let places = places(dir, "a", 1);
         std::fs::create_dir_all(&places.dir).unwrap();
         std::fs::write(places.dir.join("000000000001.b.running"), "").unwrap();
-        let first = places.take(|_| panic!("the place is free")).unwrap();
-        let mut waits = 0;
-        let second = places.take(|wait| {
-            waits += 1;
-            assert_eq!(wait, Wait::Turn);
-            waits < 3
-        });
+        let first = places.take(|| false, |_| panic!("the place is free")).unwrap();
+        let waits = Cell::new(0);
+        let second = places.take(
+            || waits.get() == 3,
+            |wait| {
+                waits.set(waits.get() + 1);
+                assert_eq!(wait, Wait::Turn);
+            },
+        );
         assert!(second.unwrap().is_none() && first.is_some());
+    }
+
+    #[test]
+    fn place_that_becomes_free_once_all_end_is_not_taken() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(temp.path()).unwrap();
+        let places = places(dir, "a", 1);
+        let first = Cell::new(places.take(|| false, |_| ()).unwrap());
+        let is_over = Cell::new(false);
+        let second = places.take(
+            || is_over.get(),
+            |_| {
+                drop(first.take());
+                is_over.set(true);
+            },
+        );
+        assert!(second.unwrap().is_none());
+        let third = places.take(|| false, |_| panic!("the second has left nothing"));
+        assert!(third.unwrap().is_some());
     }
 
     #[test]
@@ -300,28 +333,24 @@ mod tests {
         let dir = Utf8Path::from_path(temp.path()).unwrap();
         let limits = PlaceLimits { max_concurrent: None, per_minute: Some(2) };
         let places = Places::new(dir, "x", "a", limits);
-        assert!(places.take(|_| false).unwrap().is_some() && places.take(|_| false).unwrap().is_some());
-        let mut waits = Vec::new();
-        let third = places.take(|wait| {
-            waits.push(wait);
-            false
-        });
-        assert_eq!((third.unwrap().is_none(), waits), (true, vec![Wait::Minute]));
+        assert!(free_now(&places) && free_now(&places));
+        let waits = RefCell::new(Vec::new());
+        let wait_once = |places: &Places| {
+            waits.take();
+            places.take(|| !waits.borrow().is_empty(), |wait| waits.borrow_mut().push(wait)).unwrap()
+        };
+        assert!(wait_once(&places).is_none());
+        assert_eq!(waits.take(), [Wait::Minute]);
         let free = Places::new(dir, "x", "b", PlaceLimits::default());
         free.pause(Duration::from_secs(60));
-        let mut waits = Vec::new();
         for all in [&free, &places] {
-            let place = all.take(|wait| {
-                waits.push(wait);
-                false
-            });
-            assert!(place.unwrap().is_none());
+            assert!(wait_once(all).is_none());
+            assert_eq!(waits.take(), [Wait::Pause]);
         }
-        assert_eq!(waits, [Wait::Pause, Wait::Pause]);
         std::fs::write(places.dir.join("pause"), "1").unwrap();
-        assert!(free.take(|_| false).unwrap().is_some(), "the pause is over");
+        assert!(free_now(&free), "the pause is over");
         std::fs::write(places.dir.join("pause"), u64::MAX.to_string()).unwrap();
-        assert!(free.take(|_| false).unwrap().is_some(), "a clock that was set back");
+        assert!(free_now(&free), "a clock that was set back");
     }
 
     proptest! {
