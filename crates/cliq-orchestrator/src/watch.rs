@@ -55,6 +55,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn link_that_replaces_a_file_is_told() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = Utf8Path::from_path(place.path()).expect("text");
+        let (sender, mut changes) = mpsc::unbounded_channel();
+        let watch = DirectoryWatch::new(move |file| drop(sender.send(file.map(Utf8Path::to_owned))));
+        let watch = watch.expect("a watch");
+        watch.add(dir).expect("watched");
+        std::os::unix::fs::symlink("/dev/zero", dir.join("link")).expect("made");
+        assert_eq!(next(&mut changes).await, Some(dir.join("link")));
+    }
+
+    #[tokio::test]
     async fn a_directory_that_goes_is_forgotten_and_may_come_back() {
         let place = tempfile::tempdir().expect("a directory");
         let dir = Utf8Path::from_path(place.path()).expect("text").join("a");

@@ -27,8 +27,8 @@ pub struct DirectoryWatch {
 type Watched = HashMap<i32, Utf8PathBuf>;
 
 impl DirectoryWatch {
-    /// Calls `changed` with each file of a watched directory that was written or renamed into place; with `None` when events
-    /// were lost and anything may have changed. Needs a tokio runtime with IO.
+    /// Calls `changed` with each file of a watched directory that was created, written or renamed into place; with `None` when
+    /// events were lost and anything may have changed. Needs a tokio runtime with IO.
     ///
     /// # Errors
     /// The system has no more watches, in its own words. Polling then has to do.
@@ -58,7 +58,8 @@ impl DirectoryWatch {
     /// # Errors
     /// The system cannot watch it, in its own words. Polling then has to do.
     pub fn add(&self, dir: &Utf8Path) -> io::Result<()> {
-        let what = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
+        // What is created may be a FIFO or a link, of which nothing is heard later.
+        let what = WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
         // Held over both, so that no event comes before its directory is known.
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let number = inotify::add_watch(self.fd.get_ref(), dir.as_std_path(), what | WatchFlags::ONLYDIR)?;
