@@ -149,7 +149,7 @@ fn absolute_links(document: &Document, url: &str) {
         ("video[src]", "src"),
         ("audio[src]", "src"),
     ] {
-        for element in &document.select(selector) {
+        for element in document.select(selector).iter() {
             let Some(value) = element.attr(attribute) else { continue };
             let value = value.trim();
             // Places within the page stay short.
