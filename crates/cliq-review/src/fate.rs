@@ -37,18 +37,29 @@ pub fn fate_of(place: &Place, before: FileBefore<'_>, now: Option<&str>) -> Fate
     // A file as git shows it has lines without their ends.
     let all: Vec<&str> = if known.is_whole { lines_of(now) } else { now.lines().collect() };
     let own = known.line;
-    if !known.is_whole && place.side() == Side::New {
-        // All lines as they were: at their place, or at one other place only.
+    if !known.is_whole {
+        // All lines as they were: at their place, or at one other place only. A removed line is not among them.
         let same = all
             .windows(known.lines.len().max(1))
             .enumerate()
             .filter(|(_, lines)| *lines == known.lines.as_slice());
         let same: Vec<usize> = same.map(|(index, _)| index).collect();
-        match same.as_slice() {
-            many if many.contains(&known.first) => return Fate::Kept { now: number(known.first + known.at) },
-            [only] => return Fate::Kept { now: number(only + known.at) },
-            [] => {}
+        let first = match same.as_slice() {
+            many if many.contains(&known.first) => Some(known.first),
+            [only] => Some(*only),
+            [] => None,
             _ => return Fate::Unknown { why: "several places are like it".to_owned() },
+        };
+        match (first, place.side()) {
+            (Some(first), Side::New) => return Fate::Kept { now: number(first + known.at) },
+            // Its neighbours, or the begin or end of the file, are next to each other.
+            (Some(first), Side::Old)
+                if (known.at > 0 || first == 0)
+                    && (known.at < known.lines.len() || first + known.at == all.len()) =>
+            {
+                return elsewhere(own, &all);
+            }
+            (Some(_) | None, Side::New | Side::Old) => {}
         }
     }
     // What is the same on both sides; all else lies between.

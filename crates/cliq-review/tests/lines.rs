@@ -175,6 +175,21 @@ fn fates_among_lines_that_are_alike() {
         let fate = fate_of(&at, FileBefore { change: Some(&shown), text }, Some(&now));
         assert_eq!(fate, Fate::Elsewhere { lines: vec![4] });
     }
+    // The last of five equal lines was replaced: four are not the five.
+    let (old, new) = ("\n\n\n\n\n", "\n\n\n\na\n");
+    let shown = change(old, new);
+    let at = place(&shown, Side::Old, 5);
+    for text in [Some(new), None] {
+        assert_eq!(fate_of(&at, FileBefore { change: Some(&shown), text }, Some(new)), Fate::Gone);
+    }
+    // A line at the end of a file is there again, or still removed.
+    let shown = change("a\nb\nc\n", "a\nb\n");
+    let at = place(&shown, Side::Old, 3);
+    for text in [Some("a\nb\n"), None] {
+        let before = FileBefore { change: Some(&shown), text };
+        assert_eq!(fate_of(&at, before, Some("a\nb\n")), Fate::Gone);
+        assert!(!matches!(fate_of(&at, before, Some("a\nb\nc\n")), Fate::Gone | Fate::Elsewhere { .. }));
+    }
     // Ends of lines are part of the file.
     let shown = change("", "a\nb\n");
     let at = place(&shown, Side::New, 2);
