@@ -57,7 +57,7 @@ pub(super) struct ExceededBudget {
 }
 
 /// Usage of each phase against the limits.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Ledger {
     limits: Limits,
     accounts: Vec<Account>,
@@ -74,7 +74,7 @@ pub(super) struct Ledger {
     unknown_costs: usize,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Account {
     /// The usage of earlier activations.
     settled: Amount,

@@ -34,6 +34,36 @@ pub struct Pipeline {
     pub(super) ledger: Ledger,
 }
 
+/// Whether two runs of the same workflow, shared and not copied, are in the same state.
+impl PartialEq for Pipeline {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            workflow,
+            phases,
+            started,
+            max_parallel,
+            missing,
+            queue,
+            end,
+            finished,
+            interrupted,
+            parked,
+            ledger,
+        } = self;
+        Arc::ptr_eq(workflow, &other.workflow)
+            && *started == other.started
+            && *max_parallel == other.max_parallel
+            && *missing == other.missing
+            && *finished == other.finished
+            && *interrupted == other.interrupted
+            && *parked == other.parked
+            && *end == other.end
+            && *queue == other.queue
+            && *ledger == other.ledger
+            && *phases == other.phases
+    }
+}
+
 /// Returns the specification of a gate.
 pub(super) fn gate_spec(workflow: &ValidatedWorkflow, gate: &Phase) -> GateSpec {
     let targets = gate.route_targets.iter().map(|&target| workflow.phase(target).name.clone());

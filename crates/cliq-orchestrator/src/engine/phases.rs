@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::record::{Activity, PhaseState};
 
 /// Part of a run that has a state: a phase, or an item of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unit {
     state: PhaseState,
     pub(super) activations: u32,
@@ -32,7 +32,7 @@ impl Unit {
 }
 
 /// Phase with everything that its items do not have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct PhaseRecord {
     unit: Unit,
     /// Dependencies that are not done.
@@ -60,7 +60,7 @@ pub(super) enum Done {
 }
 
 /// State of a gate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct GateRecord {
     pub(super) machine: Gate,
     /// Number of verdicts and resets. Never decreases, so that each evaluation has a number of its own.
@@ -68,7 +68,7 @@ pub(super) struct GateRecord {
 }
 
 /// List of a phase.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum ItemList {
     /// Not evaluated yet, or the phase has none.
     Unknown,
@@ -79,7 +79,7 @@ enum ItemList {
 }
 
 /// Items of a phase.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Items {
     values: Vec<Value>,
     units: Vec<Unit>,
@@ -207,7 +207,7 @@ impl Counts {
 }
 
 /// Phases of a run with their items, and how many are in which state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Phases {
     records: Vec<PhaseRecord>,
     counts: Counts,

@@ -67,7 +67,7 @@ impl PhaseState {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// Start a phase, or start it again for `routed_by`.
     Start(PhaseId),
@@ -92,7 +92,7 @@ impl Task {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) status: PipelineStatus,
     pub(super) reason: Option<String>,

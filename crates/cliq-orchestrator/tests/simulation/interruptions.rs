@@ -29,7 +29,11 @@ impl World {
 
     /// A run waits if all that works waits for people, and not otherwise. It may then be parked.
     pub(crate) fn park_if_waiting(&mut self) {
-        let works = self.at_work.iter().any(|phase| !self.waiting.contains(phase));
+        let wait = self.pipeline.waits();
+        if self.at_work.iter().any(|phase| !self.waiting.contains(phase)) {
+            assert_eq!(wait, None, "{:?} {:?}", self.at_work, self.waiting);
+            return;
+        }
         let delayed: Vec<PhaseId> = self.pipeline.delayed().map(|(id, _)| id).collect();
         let is_short = |id: &PhaseId| {
             self.pipeline.workflow().phase(*id).retry.as_ref().is_some_and(|retry| retry.delay.as_secs() < 60)
@@ -39,8 +43,7 @@ impl World {
         let decides = self.running.values().any(is_brief);
         let waits_briefly = decides || delayed.iter().any(is_short);
         let waits_at_all = !self.at_work.is_empty() || !delayed.is_empty();
-        let idle = self.finished.is_none() && waits_at_all && !works && !waits_briefly;
-        let wait = self.pipeline.waits();
+        let idle = self.finished.is_none() && waits_at_all && !waits_briefly;
         assert!(wait.is_none() || idle, "{wait:?} {:?} {:?}", self.at_work, self.waiting);
         if idle && wait.is_none() && self.ended.is_empty() && !self.stopping {
             let is_escalated = |(id, _)| matches!(self.pipeline.state(id), PhaseState::Escalated(_));
@@ -71,7 +74,7 @@ impl World {
     pub(crate) fn rebuild(&mut self) {
         let mut rebuilt = Pipeline::new(Arc::clone(self.pipeline.workflow()));
         self.inputs.iter().cloned().for_each(|input| drop(rebuilt.step(input)));
-        assert_eq!(format!("{rebuilt:?}"), format!("{:?}", self.pipeline));
+        assert_eq!(rebuilt, self.pipeline);
         self.pipeline = rebuilt;
         self.running.clear();
         self.at_work.clear();
