@@ -1,6 +1,6 @@
 """Receives traces, metrics and logs over OTLP/HTTP and decodes them with the classes that OpenTelemetry publishes for Python.
 
-Prints its port, then a line of JSON for each span, data point and log line. Arguments: an HTTP status to answer with (default 200), and the
+Prints its port, then a line of JSON for each span, data point and log line, and for each GET. Arguments: an HTTP status to answer with (default 200), and the
 seconds that an answer takes (default 0).
 """
 
@@ -89,6 +89,13 @@ class Collector(http.server.BaseHTTPRequestHandler):
         self.send_response(STATUS)
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_GET(self):
+        """Prints a mark: what was received before it is in the lines before it."""
+        with PRINTING:
+            print(json.dumps({"mark": self.path}), flush=True)
+        self.send_response(204)
         self.end_headers()
 
 

@@ -1,6 +1,7 @@
 //! A receiver, and the spans, data points and log lines that it has decoded.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -44,10 +45,27 @@ impl Collector {
         Some(Self { child, lines, endpoint: format!("http://127.0.0.1:{}", port.trim()) })
     }
 
-    /// Returns the received items of a kind: `span`, `point` or `line`.
+    /// Returns the items of a kind that were received up to now: `span`, `point` or `line`.
     pub(crate) fn all(&self, kind: &str) -> Vec<Value> {
+        self.catch_up();
+        self.known(kind)
+    }
+
+    fn known(&self, kind: &str) -> Vec<Value> {
         let lines = self.lines.lock().unwrap();
         lines.iter().filter_map(|line| line.get(kind).cloned()).collect()
+    }
+
+    /// Waits until the lines of all that the receiver has answered are read.
+    fn catch_up(&self) {
+        let (marks, deadline) = (self.known("mark").len(), Instant::now() + PATIENCE);
+        let address = self.endpoint.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).expect("the receiver listens");
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("sent");
+        while self.known("mark").len() == marks {
+            assert!(Instant::now() < deadline, "the receiver does not respond");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Waits until the span of a run has arrived, which ends last, and returns all spans.
