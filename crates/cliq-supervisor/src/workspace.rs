@@ -1,6 +1,8 @@
 //! Workspace of a run: a directory that is created for it, or a registered project.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::time::Duration;
 
 use camino::Utf8Path;
 use cliq_fs::IoContext;
@@ -58,12 +60,43 @@ fn write_demo(run: &Run) -> Result<(), ProjectError> {
     Ok(())
 }
 
-/// Removes the workspace that was created for a run.
+/// Removes the workspace that was created for a run. Blocks for up to two seconds if processes still make files in it, as those do
+/// that have just been told to end.
 pub(crate) fn remove(workspace: &Utf8Path) -> Result<(), ProjectError> {
-    match fs::remove_dir_all(workspace) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).at("remove", workspace).map_err(ProjectError::from)
+    let mut pauses = [10, 40, 150, 600, 1200].into_iter().map(Duration::from_millis);
+    loop {
+        match fs::remove_dir_all(workspace) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => match pauses.next() {
+                Some(pause) if error.kind() == ErrorKind::DirectoryNotEmpty => std::thread::sleep(pause),
+                Some(_) | None => return Err(error).at("remove", workspace).map_err(ProjectError::from),
+            },
         }
-        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspace_in_which_a_process_still_writes_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = Utf8Path::from_path(place.path()).unwrap().join("w");
+        fs::create_dir_all(workspace.join("a")).unwrap();
+        std::thread::scope(|scope| {
+            let dir = workspace.join("a");
+            scope.spawn(move || {
+                let end = std::time::Instant::now() + Duration::from_millis(100);
+                for n in 0_u64.. {
+                    if std::time::Instant::now() > end || fs::write(dir.join(n.to_string()), "").is_err() {
+                        break;
+                    }
+                }
+            });
+            remove(&workspace).unwrap();
+        });
+        assert!(!workspace.exists());
     }
 }

@@ -167,8 +167,11 @@ impl Follower<'_> {
         if !committed {
             return Next::End;
         }
-        if effects.contains(&LifecycleEffect::RemoveWorkspace) && self.run.has_own_workspace() {
-            let _ = workspace::remove(&self.run.workspace);
+        if effects.contains(&LifecycleEffect::RemoveWorkspace)
+            && self.run.has_own_workspace()
+            && let Err(error) = workspace::remove(&self.run.workspace)
+        {
+            tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a run that died");
         }
         // The workspace of a delegated run that never began has nothing to keep either.
         if self.run.life.state.is_final() {
