@@ -78,6 +78,8 @@ pub(crate) fn remove(workspace: &Utf8Path) -> Result<(), ProjectError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -86,15 +88,20 @@ mod tests {
         let workspace = Utf8Path::from_path(place.path()).unwrap().join("w");
         fs::create_dir_all(workspace.join("a")).unwrap();
         std::thread::scope(|scope| {
-            let dir = workspace.join("a");
-            scope.spawn(move || {
-                let end = std::time::Instant::now() + Duration::from_millis(100);
-                for n in 0_u64.. {
-                    if std::time::Instant::now() > end || fs::write(dir.join(n.to_string()), "").is_err() {
-                        break;
+            for writer in 0..3 {
+                let dir = workspace.join("a");
+                scope.spawn(move || {
+                    let end = Instant::now() + Duration::from_millis(100);
+                    for n in 0_u64.. {
+                        if Instant::now() > end || fs::write(dir.join(format!("{writer}-{n}")), "").is_err() {
+                            break;
+                        }
                     }
-                }
-            });
+                });
+            }
+            while fs::read_dir(workspace.join("a")).unwrap().next().is_none() {
+                std::thread::yield_now();
+            }
             remove(&workspace).unwrap();
         });
         assert!(!workspace.exists());
