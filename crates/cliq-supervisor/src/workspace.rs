@@ -60,8 +60,8 @@ fn write_demo(run: &Run) -> Result<(), ProjectError> {
     Ok(())
 }
 
-/// Removes the workspace that was created for a run. Blocks for up to two seconds if processes still make files in it, as those do
-/// that have just been told to end.
+/// Removes the workspace that was created for a run. Blocks for up to two seconds while processes of the run that are terminating
+/// still create files in it.
 pub(crate) fn remove(workspace: &Utf8Path) -> Result<(), ProjectError> {
     let mut pauses = [10, 40, 150, 600, 1200].into_iter().map(Duration::from_millis);
     loop {

@@ -109,7 +109,7 @@ impl Places {
         loop {
             let wait = {
                 let _guard = self.guard()?;
-                // All agents of a run are told to end at the same time: the place of the first to end is not for the others.
+                // A cancellation ends all agents of a run. The first to end frees its place, which the others must not take.
                 if is_over() {
                     drop(Place { ticket: Some(ticket) });
                     return Ok(None);
