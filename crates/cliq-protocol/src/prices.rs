@@ -41,12 +41,22 @@ impl Price {
 /// assert_eq!(prices.get("claude-sonnet-4"), None);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prices(BTreeMap<String, Price>);
+pub struct Prices {
+    /// Prices that count where there is no other, in the order of the names of their models.
+    known: &'static [(&'static str, Price)],
+    own: BTreeMap<String, Price>,
+}
 
 impl Prices {
+    /// Returns prices over a list that is in the order of its names: [`Self::insert`] replaces what it says. Nothing is copied.
+    #[must_use]
+    pub fn over(known: &'static [(&'static str, Price)]) -> Self {
+        Self { known, own: BTreeMap::new() }
+    }
+
     /// Sets the price of a model.
     pub fn insert(&mut self, model: impl Into<String>, price: Price) {
-        self.0.insert(model.into(), price);
+        self.own.insert(model.into(), price);
     }
 
     /// Returns the price of a model: by its name, or by the name without a provider before it (`openai/NAME`) and without the date of a version
@@ -54,12 +64,22 @@ impl Prices {
     #[must_use]
     pub fn get(&self, model: &str) -> Option<&Price> {
         let name = model.rsplit('/').next().unwrap_or(model);
-        self.0.get(model).or_else(|| self.0.get(name)).or_else(|| self.0.get(without_date(name)))
+        self.of(model).or_else(|| self.of(name)).or_else(|| self.of(without_date(name)))
+    }
+
+    /// Returns the price under a name.
+    fn of(&self, name: &str) -> Option<&Price> {
+        self.own.get(name).or_else(|| {
+            let at = self.known.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+            self.known.get(at).map(|(_, price)| price)
+        })
     }
 
     /// Prices with the names of their models, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
-        self.0.iter().map(|(model, price)| (model.as_str(), price))
+        let known = self.known.iter().map(|(model, price)| (*model, price));
+        let own = self.own.iter().map(|(model, price)| (model.as_str(), price));
+        known.chain(own).collect::<BTreeMap<_, _>>().into_iter()
     }
 }
 
@@ -83,6 +103,24 @@ fn without_date(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    static KNOWN: &[(&str, Price)] = &[("a", price(1.0)), ("c", price(3.0))];
+
+    const fn price(input: f64) -> Price {
+        Price { input, output: 9.0, cached: None }
+    }
+
+    #[test]
+    fn own_prices_go_over_known_ones() {
+        let mut prices = Prices::over(KNOWN);
+        assert_eq!((prices.get("c-20250929"), prices.get("b")), (Some(&price(3.0)), None));
+        for (model, input) in [("c", 4.0), ("b", 2.0), ("d", 5.0)] {
+            prices.insert(model, price(input));
+        }
+        let all: Vec<(&str, f64)> = prices.iter().map(|(model, price)| (model, price.input)).collect();
+        assert_eq!(all, [("a", 1.0), ("b", 2.0), ("c", 4.0), ("d", 5.0)]);
+        assert_eq!(prices.get("openai/c"), Some(&price(4.0)));
+    }
 
     #[test]
     fn versions_have_the_price_of_their_model() {

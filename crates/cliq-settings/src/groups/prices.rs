@@ -24,58 +24,62 @@ group! {
 pub const PRICES_DATE: &str = "2026-11-27";
 
 /// Built-in prices by model: input, output, and input from a cache, as the vendors publish them for usual requests.
-const BUILT_IN: &[(&str, f64, f64, Option<f64>)] = &[
-    ("claude-fable-5", 10.0, 50.0, Some(1.0)),
-    ("claude-fable-5-1", 10.0, 50.0, Some(0.25)),
-    ("claude-haiku-4-5", 1.0, 5.0, Some(0.1)),
-    ("claude-haiku-5-5", 0.1, 0.5, Some(0.01)),
-    ("claude-opus-4-5", 5.0, 25.0, Some(0.5)),
-    ("claude-opus-4-6", 5.0, 25.0, Some(0.5)),
-    ("claude-opus-4-7", 5.0, 25.0, Some(0.5)),
-    ("claude-opus-4-8", 5.0, 25.0, Some(0.5)),
-    ("claude-opus-5", 5.0, 25.0, Some(0.5)),
-    ("claude-opus-5-5", 4.0, 20.0, Some(0.2)),
-    ("claude-sonnet-4-5", 3.0, 15.0, Some(0.3)),
-    ("claude-sonnet-4-6", 3.0, 15.0, Some(0.3)),
-    ("claude-sonnet-5", 2.0, 10.0, Some(0.2)),
-    ("claude-sonnet-5-5", 2.0, 10.0, Some(0.1)),
-    ("gemini-2.5-flash", 0.3, 2.5, Some(0.03)),
-    ("gemini-2.5-flash-lite", 0.1, 0.4, Some(0.01)),
-    ("gemini-2.5-pro", 1.25, 10.0, Some(0.125)),
-    ("gemini-3-flash-preview", 0.5, 3.0, Some(0.05)),
-    ("gemini-3.1-flash-lite", 0.25, 1.5, Some(0.025)),
-    ("gemini-3.1-pro-preview", 2.0, 12.0, Some(0.2)),
-    ("gemini-3.1-pro-preview-customtools", 2.0, 12.0, Some(0.2)),
-    ("gemini-3.5-flash", 1.5, 9.0, Some(0.15)),
-    ("gemini-3.5-flash-lite", 0.3, 2.5, Some(0.03)),
-    ("gemini-3.6-flash", 0.75, 3.75, Some(0.075)),
-    ("gemini-3.7-flash", 0.75, 3.75, Some(0.075)),
-    ("gemini-3.8-flash", 0.75, 3.75, Some(0.075)),
-    ("gpt-4.1", 2.0, 8.0, Some(0.5)),
-    ("gpt-4.1-mini", 0.4, 1.6, Some(0.1)),
-    ("gpt-5", 1.25, 10.0, Some(0.125)),
-    ("gpt-5-mini", 0.25, 2.0, Some(0.025)),
-    ("gpt-5-nano", 0.05, 0.4, Some(0.005)),
-    ("gpt-5-pro", 15.0, 120.0, None),
-    ("gpt-5.1", 1.25, 10.0, Some(0.125)),
-    ("gpt-5.2", 1.75, 14.0, Some(0.175)),
-    ("gpt-5.3-codex", 1.75, 14.0, Some(0.175)),
-    ("gpt-5.4", 2.5, 15.0, Some(0.25)),
-    ("gpt-5.4-mini", 0.75, 4.5, Some(0.075)),
-    ("gpt-5.4-nano", 0.2, 1.25, Some(0.02)),
-    ("gpt-5.4-pro", 30.0, 180.0, None),
-    ("gpt-5.5", 5.0, 30.0, Some(0.5)),
-    ("gpt-5.5-pro", 30.0, 180.0, None),
-    ("gpt-5.6", 4.0, 20.0, Some(0.4)),
-    ("gpt-5.6-luna", 0.2, 1.2, Some(0.02)),
-    ("gpt-5.6-sol", 4.0, 20.0, Some(0.4)),
-    ("gpt-5.6-terra", 2.0, 12.0, Some(0.2)),
-    ("gpt-6-astra", 10.0, 50.0, Some(1.0)),
-    ("gpt-6-luna", 0.1, 0.5, Some(0.01)),
-    ("gpt-6-sol", 2.0, 10.0, Some(0.2)),
-    ("gpt-6.1-sol", 2.0, 10.0, Some(0.1)),
-    ("gpt-6.1-terra", 1.0, 5.0, Some(0.05)),
+static BUILT_IN: &[(&str, Price)] = &[
+    ("claude-fable-5", price(10.0, 50.0, Some(1.0))),
+    ("claude-fable-5-1", price(10.0, 50.0, Some(0.25))),
+    ("claude-haiku-4-5", price(1.0, 5.0, Some(0.1))),
+    ("claude-haiku-5-5", price(0.1, 0.5, Some(0.01))),
+    ("claude-opus-4-5", price(5.0, 25.0, Some(0.5))),
+    ("claude-opus-4-6", price(5.0, 25.0, Some(0.5))),
+    ("claude-opus-4-7", price(5.0, 25.0, Some(0.5))),
+    ("claude-opus-4-8", price(5.0, 25.0, Some(0.5))),
+    ("claude-opus-5", price(5.0, 25.0, Some(0.5))),
+    ("claude-opus-5-5", price(4.0, 20.0, Some(0.2))),
+    ("claude-sonnet-4-5", price(3.0, 15.0, Some(0.3))),
+    ("claude-sonnet-4-6", price(3.0, 15.0, Some(0.3))),
+    ("claude-sonnet-5", price(2.0, 10.0, Some(0.2))),
+    ("claude-sonnet-5-5", price(2.0, 10.0, Some(0.1))),
+    ("gemini-2.5-flash", price(0.3, 2.5, Some(0.03))),
+    ("gemini-2.5-flash-lite", price(0.1, 0.4, Some(0.01))),
+    ("gemini-2.5-pro", price(1.25, 10.0, Some(0.125))),
+    ("gemini-3-flash-preview", price(0.5, 3.0, Some(0.05))),
+    ("gemini-3.1-flash-lite", price(0.25, 1.5, Some(0.025))),
+    ("gemini-3.1-pro-preview", price(2.0, 12.0, Some(0.2))),
+    ("gemini-3.1-pro-preview-customtools", price(2.0, 12.0, Some(0.2))),
+    ("gemini-3.5-flash", price(1.5, 9.0, Some(0.15))),
+    ("gemini-3.5-flash-lite", price(0.3, 2.5, Some(0.03))),
+    ("gemini-3.6-flash", price(0.75, 3.75, Some(0.075))),
+    ("gemini-3.7-flash", price(0.75, 3.75, Some(0.075))),
+    ("gemini-3.8-flash", price(0.75, 3.75, Some(0.075))),
+    ("gpt-4.1", price(2.0, 8.0, Some(0.5))),
+    ("gpt-4.1-mini", price(0.4, 1.6, Some(0.1))),
+    ("gpt-5", price(1.25, 10.0, Some(0.125))),
+    ("gpt-5-mini", price(0.25, 2.0, Some(0.025))),
+    ("gpt-5-nano", price(0.05, 0.4, Some(0.005))),
+    ("gpt-5-pro", price(15.0, 120.0, None)),
+    ("gpt-5.1", price(1.25, 10.0, Some(0.125))),
+    ("gpt-5.2", price(1.75, 14.0, Some(0.175))),
+    ("gpt-5.3-codex", price(1.75, 14.0, Some(0.175))),
+    ("gpt-5.4", price(2.5, 15.0, Some(0.25))),
+    ("gpt-5.4-mini", price(0.75, 4.5, Some(0.075))),
+    ("gpt-5.4-nano", price(0.2, 1.25, Some(0.02))),
+    ("gpt-5.4-pro", price(30.0, 180.0, None)),
+    ("gpt-5.5", price(5.0, 30.0, Some(0.5))),
+    ("gpt-5.5-pro", price(30.0, 180.0, None)),
+    ("gpt-5.6", price(4.0, 20.0, Some(0.4))),
+    ("gpt-5.6-luna", price(0.2, 1.2, Some(0.02))),
+    ("gpt-5.6-sol", price(4.0, 20.0, Some(0.4))),
+    ("gpt-5.6-terra", price(2.0, 12.0, Some(0.2))),
+    ("gpt-6-astra", price(10.0, 50.0, Some(1.0))),
+    ("gpt-6-luna", price(0.1, 0.5, Some(0.01))),
+    ("gpt-6-sol", price(2.0, 10.0, Some(0.2))),
+    ("gpt-6.1-sol", price(2.0, 10.0, Some(0.1))),
+    ("gpt-6.1-terra", price(1.0, 5.0, Some(0.05))),
 ];
+
+const fn price(input: f64, output: f64, cached: Option<f64>) -> Price {
+    Price { input, output, cached }
+}
 
 /// Source of the price of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +94,8 @@ impl PriceSettings {
     /// Returns the prices of all models that have one: the built-in ones, and over them those of the settings.
     #[must_use]
     pub fn all(settings: &Settings) -> Prices {
-        let mut prices = Prices::default();
-        for (model, price, _) in Self::list(settings) {
+        let mut prices = built_in();
+        for (model, price) in Self::own(settings) {
             prices.insert(model, price);
         }
         prices
@@ -100,18 +104,22 @@ impl PriceSettings {
     /// Returns the prices of all models, in the order of their names, each with its source.
     #[must_use]
     pub fn list(settings: &Settings) -> Vec<(String, Price, PriceSource)> {
+        let own = Self::own(settings);
+        let source = |model: &str| match own.contains_key(model) {
+            true => PriceSource::Settings,
+            false => PriceSource::BuiltIn,
+        };
+        Self::all(settings).iter().map(|(model, price)| (model.to_owned(), *price, source(model))).collect()
+    }
+
+    /// Returns the prices of the models that the settings name.
+    fn own(settings: &Settings) -> BTreeMap<String, Price> {
         let built_in = built_in();
-        let mut all: BTreeMap<String, (Price, PriceSource)> = built_in
-            .iter()
-            .map(|(model, price)| (model.to_owned(), (*price, PriceSource::BuiltIn)))
-            .collect();
-        for model in names(settings, Self::KEYS) {
-            let own = Self::read(settings, &model);
-            if let Some(price) = own.over(built_in.get(&model)) {
-                all.insert(model, (price, PriceSource::Settings));
-            }
-        }
-        all.into_iter().map(|(model, (price, source))| (model, price, source)).collect()
+        let of = |model: String| {
+            let price = Self::read(settings, &model).over(built_in.get(&model))?;
+            Some((model, price))
+        };
+        names(settings, Self::KEYS).into_iter().filter_map(of).collect()
     }
 
     /// Returns the models whose settings have a part of a price, and which have none: `in` or `out` is missing.
@@ -134,11 +142,7 @@ impl PriceSettings {
 }
 
 fn built_in() -> Prices {
-    let mut prices = Prices::default();
-    for &(model, input, output, cached) in BUILT_IN {
-        prices.insert(model, Price { input, output, cached });
-    }
-    prices
+    Prices::over(BUILT_IN)
 }
 
 #[cfg(test)]
@@ -163,7 +167,7 @@ mod tests {
         for window in BUILT_IN.windows(2) {
             assert!(window[0].0 < window[1].0, "{} and {}", window[0].0, window[1].0);
         }
-        for &(model, input, output, cached) in BUILT_IN {
+        for &(model, Price { input, output, cached }) in BUILT_IN {
             assert!(input > 0.0 && output > input && cached.is_none_or(|cached| cached < input), "{model}");
         }
         assert_eq!(built_in().get("claude-sonnet-5-5").map(|price| price.output), Some(10.0));
