@@ -217,6 +217,22 @@ impl Loop {
         if self.are_calls_cut { &[] } else { &self.open }
     }
 
+    /// Whether the last reply has several calls of the answer tool that differ: which of them is the answer is not clear, and none
+    /// is to be taken.
+    ///
+    /// Looks at the whole reply, so that it says the same after an interruption between two of its calls.
+    #[must_use]
+    pub fn do_answers_differ(&self) -> bool {
+        let Some(tool) = self.limits.answer_tool else { return false };
+        let last = self.turns.iter().rev().find_map(|turn| match turn {
+            Turn::Assistant(reply) => Some(reply),
+            Turn::User { .. } | Turn::Results(_) => None,
+        });
+        let calls = last.map_or(&[][..], |reply| &reply.calls);
+        let mut answers = calls.iter().filter(|call| call.name == tool).map(|call| &call.arguments);
+        answers.next().is_some_and(|first| answers.any(|other| other != first))
+    }
+
     /// Whether the next reply is work on the task: no summary, and no last words before a limit.
     #[must_use]
     pub fn is_working(&self) -> bool {

@@ -521,3 +521,24 @@ proptest! {
         prop_assert_eq!(killed_lines, lines);
     }
 }
+
+/// A look at the whole reply: after an interruption between the results of two calls it says the same.
+#[test]
+fn answers_by_calls_that_differ_are_noticed_with_any_number_of_results() {
+    let answer = |id: &str, n: u32| ToolCall { name: "give_verdict".into(), ..call(id, n) };
+    for (calls, differ) in [
+        (vec![answer("a", 1), answer("b", 2)], true),
+        (vec![answer("a", 1), call("b", 2), answer("c", 2)], true),
+        (vec![answer("a", 1), answer("b", 1)], false),
+        (vec![answer("a", 1), call("b", 2)], false),
+        (vec![call("a", 1), call("b", 2)], false),
+    ] {
+        let limits = Limits { has_tools: true, answer_tool: Some("give_verdict"), ..Limits::default() };
+        let mut bench = Bench::new(limits);
+        bench.take(reply("", &calls, Some(ReplyKind::Calls), None));
+        assert_eq!(bench.agent.do_answers_differ(), differ, "{calls:?}");
+        bench.take([TranscriptBody::ToolResult(ToolResult::new("a", Err("differ".into())))]);
+        assert_eq!(bench.agent.do_answers_differ(), differ, "{calls:?}");
+    }
+    assert!(!Bench::tools(3).agent.do_answers_differ());
+}

@@ -1,9 +1,14 @@
 //! JSON from outside whose text is not valid Unicode.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+use crate::shorten;
 
 /// Maximum number of values in a JSON document from a caller of the server: items of lists and members of objects, at any depth.
 ///
@@ -48,6 +53,72 @@ pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Err
             Some(text) => serde_json::from_str(&text),
             None => Err(error),
         },
+    }
+}
+
+/// Checks that no object of a JSON document has a key twice: which of the two values was meant is not clear. Time and memory are linear in
+/// the size of the input.
+///
+/// # Errors
+/// Names the key, with its position.
+pub fn check_unique_keys(json: &[u8]) -> Result<(), serde_json::Error> {
+    serde_json::from_slice::<UniqueKeys>(&lenient_bytes(json)).map(drop)
+}
+
+/// Value of which only the keys matter.
+struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueKeys {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if let Some(key) = keys.replace(key) {
+                return Err(A::Error::custom(format_args!("the key `{}` is there twice", shorten(&key, 80))));
+            }
+            members.next_value::<Self>()?;
+        }
+        Ok(self)
     }
 }
 
@@ -110,6 +181,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn key_that_is_there_twice_is_named() {
+        for (text, key) in [
+            (&br#"{"a": 1, "b": {"a": [1, {"a": null}]}, "c": 1.5e3, "d": -7, "e": true}"#[..], None),
+            (br#"{"a": 1, "a": 1}"#, Some("the key `a` is there twice at line 1")),
+            (br#"[{"b": [{"c": {}, "\u0063": {}}]}]"#, Some("`c` is there twice")),
+            (b"{\"\xff\": 1, \"\xfe\": 2}", Some("`\u{fffd}` is there twice")),
+            (b"{\"a\"", Some("EOF")),
+        ] {
+            let error = check_unique_keys(text).err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), key.is_some(), "{error:?}");
+            assert!(error.unwrap_or_default().contains(key.unwrap_or_default()), "{text:?}");
+        }
+    }
 
     #[test]
     fn halves_of_characters_become_the_replacement_character() {

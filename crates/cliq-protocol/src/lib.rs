@@ -62,7 +62,9 @@ pub use error::{DecodeError, FieldError};
 pub use form::{Form, FormField, FormFieldType};
 pub use ids::{MAX_RUN_ID_LEN, RunId, RunIdError, TeamName, TeamNameError};
 pub use kind::{EnvelopeType, PhaseKind};
-pub use lenient::{MAX_JSON_VALUES, has_too_many_values, lenient_bytes, lenient_json, read_json};
+pub use lenient::{
+    MAX_JSON_VALUES, check_unique_keys, has_too_many_values, lenient_bytes, lenient_json, read_json,
+};
 pub use limited::Limited;
 pub use mcp::{McpServerSpec, is_mcp_server_name};
 pub use message::{

@@ -27,6 +27,7 @@ rows! {
     long_conversation_is_shortened,
     verdict_is_a_call,
     call_without_a_verdict_is_refused,
+    verdicts_that_differ_are_refused,
     verdict_without_tools_has_a_schema,
     unusable_verdict_is_asked_for_with_a_schema,
     data_that_violate_the_schema_are_sent_back_once,
@@ -203,6 +204,23 @@ fn call_without_a_verdict_is_refused(agent: &str) {
     let world = gate(agent, "read", &replies);
     world.env.cliq(["run", "--headless"]).expect(3).says("asked twice").says("a PASS has no target");
     assert_eq!(bodies(&world).len(), 2);
+}
+
+/// Which of the two was meant is not clear: neither is taken, and the model is asked once more.
+fn verdicts_that_differ_are_refused(agent: &str) {
+    let verdict = |outcome: &str| {
+        let target = if outcome == "ROUTE" { json!("work") } else { Value::Null };
+        call(
+            "give_verdict",
+            json!({"findings": "", "outcome": outcome, "reason": format!("Says {outcome}."), "target": target}),
+        )
+    };
+    let both = calls("", &[verdict("PASS"), verdict("ROUTE")]);
+    let world = gate(agent, "read", &[both.clone(), calls("", &[verdict("PASS")])]);
+    world.env.cliq(["run", "--headless"]).expect(0).says("Says PASS.");
+    assert!(bodies(&world)[1].to_string().contains("several calls of `give_verdict` that differ"));
+    let world = gate(agent, "read", &[both.clone(), both]);
+    world.env.cliq(["run", "--headless"]).expect(3).says("asked twice").says("that differ");
 }
 
 fn verdict_without_tools_has_a_schema(agent: &str) {

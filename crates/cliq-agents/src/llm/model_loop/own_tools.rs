@@ -38,7 +38,11 @@ impl ModelLoop<'_> {
         if let Some(structure) =
             self.structure.as_ref().filter(|structure| structure.tool().name == call.name)
         {
-            let taken = structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned());
+            let taken = if self.state.do_answers_differ() {
+                Err(format!("your reply has several calls of `{}` that differ: call it once", call.name))
+            } else {
+                structure.answer(&call.arguments).map(|_| "taken: your work ends here".to_owned())
+            };
             if let Err(why) = &taken {
                 self.refusal = Some(why.clone());
             }
