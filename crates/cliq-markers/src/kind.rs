@@ -317,6 +317,32 @@ impl MarkerKind {
         matches!(self, Self::SeekingDivineClarification | Self::ExpertRequest)
     }
 
+    /// Whether it says that work succeeded.
+    #[must_use]
+    pub fn claims_success(self) -> bool {
+        match self {
+            Self::ReadyForReview
+            | Self::ReviewPassed
+            | Self::AuditPassed
+            | Self::ExpandedTaskSpecification
+            | Self::RemediationComplete
+            | Self::HealthAuditHealthy
+            | Self::ExpertAdvice => true,
+            Self::TaskIncomplete
+            | Self::InfraBlocked
+            | Self::ReviewFailed
+            | Self::AuditFailed
+            | Self::AuditBlocked
+            | Self::HealthAuditUnhealthy
+            | Self::SeekingDivineClarification
+            | Self::ExpertRequest
+            | Self::ExpertUnsuccessful
+            | Self::ExpertCreated
+            | Self::FileConflict
+            | Self::Checkpoint => false,
+        }
+    }
+
     /// Whether an agent of this kind may say it at all. Whether it is what the coordinator waits for is another matter.
     #[must_use]
     pub fn is_allowed_by(self, agent: Agent) -> bool {

@@ -126,6 +126,14 @@ impl<'a> Scan<'a> {
         allowed.min_by_key(|marker| marker.kind.priority())
     }
 
+    /// As [`Self::decisive_from`], of an agent that failed: its markers of success do not count.
+    #[must_use]
+    pub fn decisive_from_failed(&self, agent: Agent) -> Option<&Marker<'a>> {
+        let counting =
+            |marker: &&Marker<'a>| marker.kind.is_allowed_by(agent) && !marker.kind.claims_success();
+        self.markers.iter().rev().filter(counting).min_by_key(|marker| marker.kind.priority())
+    }
+
     /// Returns the action of a coordinator on the whole text.
     #[must_use]
     pub fn handler(&self) -> Handler {

@@ -1,6 +1,6 @@
 //! The remediation loop: nothing new starts until infrastructure is healthy again (docs/signals.md).
 
-use cliq_markers::{MarkerKind, Scan};
+use cliq_markers::{Marker, MarkerKind};
 use serde_json::json;
 
 use super::Effects;
@@ -42,10 +42,14 @@ impl Plan {
         effects.note("remediation", json!({"role": role, "attempt": attempt, "job": id}));
     }
 
-    pub(super) fn infrastructure_ended(&mut self, found: &Scan<'_>, role: Role, effects: &mut Effects) {
-        let take_answer = found.decisive_from(role.speaks_as()).map(|marker| marker.kind);
-        let detail =
-            found.decisive_from(role.speaks_as()).map(|marker| marker.body().text()).unwrap_or_default();
+    pub(super) fn infrastructure_ended(
+        &mut self,
+        marker: Option<&Marker<'_>>,
+        role: Role,
+        effects: &mut Effects,
+    ) {
+        let take_answer = marker.map(|marker| marker.kind);
+        let detail = marker.map(|marker| marker.body().text()).unwrap_or_default();
         let Infrastructure::Blocked { role: next, job, .. } = &mut self.infrastructure else { return };
         *job = None;
         match (role, take_answer) {

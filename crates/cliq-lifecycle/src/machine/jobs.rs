@@ -21,6 +21,17 @@ const EXPERT_ATTEMPTS: u32 = 3;
 /// As much of an agent's words as is kept.
 const PREVIEW: usize = 4000;
 
+/// The marker that decides about the work of an agent. What an agent that failed says of its success does not count; what it says
+/// against the work does (docs/signals.md).
+fn decisive<'found, 'text>(
+    found: &'found Scan<'text>,
+    role: Role,
+    success: bool,
+) -> Option<&'found Marker<'text>> {
+    let agent = role.speaks_as();
+    if success { found.decisive_from(agent) } else { found.decisive_from_failed(agent) }
+}
+
 impl Plan {
     pub(super) fn job_ended(
         &mut self,
@@ -45,8 +56,12 @@ impl Plan {
             return self.merged(job.purpose, text, success, effects);
         };
         match job.purpose {
-            Purpose::Infrastructure => self.infrastructure_ended(&found, role, effects),
-            Purpose::Advise(work) => self.expert_ended(work, &found, effects),
+            Purpose::Infrastructure => {
+                self.infrastructure_ended(decisive(&found, role, success), role, effects);
+            }
+            Purpose::Advise(work) => {
+                self.expert_ended(work, decisive(&found, Role::Expert, success), effects);
+            }
             // Another job has taken over the work in the meantime.
             Purpose::Work(work) if !self.is_at(work, id) => {}
             Purpose::Work(work) => self.work_ended(work, role, &found, text, success, context, effects),
@@ -136,13 +151,18 @@ impl Plan {
         context: &Context<'_>,
         effects: &mut Effects,
     ) {
-        let decisive = found.decisive_from(role.speaks_as());
+        let decisive = decisive(found, role, success);
         // The registration of an expert is no report of the outcome of planners and architects, who create experts beside their work.
         let is_registration = |marker: &&Marker<'_>| {
             marker.kind == MarkerKind::ExpertCreated && matches!(role, Role::Planner | Role::Architect)
         };
         let Some(marker) = decisive.filter(|marker| !is_registration(marker)) else {
-            return self.without_marker(id, role, text, success, context, effects);
+            let dropped = found.decisive_from(role.speaks_as()).filter(|_| !success);
+            let text = match dropped.filter(|marker| marker.kind.claims_success()) {
+                Some(marker) => format!("The agent failed: its {} does not count.\n\n{text}", marker.head()),
+                None => text.to_owned(),
+            };
+            return self.without_marker(id, role, &text, success, context, effects);
         };
         effects.note(
             "said",
@@ -415,14 +435,13 @@ impl Plan {
         }
     }
 
-    fn expert_ended(&mut self, id: WorkId, found: &Scan<'_>, effects: &mut Effects) {
+    fn expert_ended(&mut self, id: WorkId, marker: Option<&Marker<'_>>, effects: &mut Effects) {
         let Some(work) = self.works.get_mut(&id) else { return };
         let Stage::Held { role, by: WaitingFor::Expert { attempts, job, prompt } } = &mut work.stage else {
             return;
         };
         let (role, attempts, prompt) = (*role, *attempts, prompt.clone());
         *job = None;
-        let marker = found.decisive_from(Role::Expert.speaks_as());
         match marker.map(|marker| (marker.kind, marker.body().text())) {
             Some((MarkerKind::ExpertAdvice, advice)) => {
                 effects.note("advice", json!({"work": id}));

@@ -296,3 +296,40 @@ fn reviewed_plan_settles_the_questions_of_its_agents_only() {
     world.signal("review_changes_requested", "no");
     assert_eq!(world.plan.questions.len(), 1, "a task's question stays");
 }
+
+/// A failed agent cannot have succeeded, whatever it prints; what it says against the work is taken.
+#[test]
+fn success_of_an_agent_that_failed_does_not_count() {
+    let mut world = World::markers(Config::default());
+    ended(&mut world, Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1\n", false);
+    assert!(matches!(world.stage("w1-t1"), Stage::Running { role: Role::Developer, .. }));
+    let asked = brief(&world, Role::Developer, "w1-t1");
+    assert_eq!(asked.why, StartReason::Checkpoint);
+    assert!(
+        asked.text.contains("The agent failed: its READY_FOR_REVIEW: w1-t1 does not count."),
+        "{asked:?}"
+    );
+    world.says(Role::Developer, "w1-t1", "READY_FOR_REVIEW: w1-t1\n");
+    ended(&mut world, Role::Critic, "w1-t1", "REVIEW_PASSED: w1-t1\n", false);
+    assert!(matches!(world.stage("w1-t1"), Stage::Running { role: Role::Critic, .. }));
+    world.says(Role::Critic, "w1-t1", "REVIEW_PASSED: w1-t1\n");
+    ended(&mut world, Role::Auditor, "w1-t1", "AUDIT_PASSED: w1-t1\n", false);
+    assert!(matches!(world.stage("w1-t1"), Stage::Running { role: Role::Auditor, .. }));
+    ended(
+        &mut world,
+        Role::Auditor,
+        "w1-t1",
+        "AUDIT_FAILED: w1-t1\n\nFailed Items:\n- x\n\nAUDIT_PASSED: w1-t1\n",
+        false,
+    );
+    assert_eq!(brief(&world, Role::Developer, "w1-t1").why, StartReason::Rework);
+    // Infrastructure is not healthy because an agent that failed says so.
+    ended(&mut world, Role::Developer, "w1-t1", "INFRA_BLOCKED: w1-t1\n\nIssue: no disk\n", false);
+    for text in ["REMEDIATION_COMPLETE\n"; 2] {
+        ended(&mut world, Role::Remediation, "infra", text, false);
+    }
+    assert!(world.running().contains(&"remediation infra".to_owned()), "{:?}", world.running());
+    world.says(Role::Remediation, "infra", "REMEDIATION_COMPLETE\n");
+    ended(&mut world, Role::HealthAuditor, "infra", "HEALTH_AUDIT: HEALTHY\n", false);
+    assert_ne!(world.plan.infrastructure, Infrastructure::Fine);
+}
