@@ -125,9 +125,9 @@ pub struct Gate {
 pub struct GateResult {
     /// Variant.
     pub variant: String,
-    /// Whether the expression holds.
+    /// Whether the expression holds. Without trials that count, no expression does.
     pub holds: bool,
-    /// Values that the expression read.
+    /// Values that the expression read, and `trials` if there are none.
     pub values: Object,
 }
 
@@ -148,7 +148,7 @@ impl Gate {
         Ok(Self { expression })
     }
 
-    /// Evaluates the expression for each variant.
+    /// Evaluates the expression for each variant (docs/eval.md).
     ///
     /// # Errors
     /// Returns an error if the expression cannot be evaluated, or is neither true nor false.
@@ -166,15 +166,22 @@ impl Gate {
         let is_rate = references.any(|reference| reference.root == "baseline" && reference.member.is_none());
         let of = |variant: &VariantReport| {
             let values = values(report, variant, baseline, is_rate);
-            let evaluated = self
-                .expression
-                .evaluate(&values)
-                .map_err(|error| failed(format!("variant {}: {error}", variant.name)))?;
+            let evaluated = self.expression.evaluate(&values).map_err(|error| {
+                let is_unknown = self.expression.reads("regressed") && values["regressed"].is_null();
+                let note = if is_unknown {
+                    ": `regressed` is null, as the baseline has no trials of this variant and its cases"
+                } else {
+                    ""
+                };
+                failed(format!("variant {}: {error}{note}", variant.name))
+            })?;
             let Value::Bool(holds) = evaluated else {
                 return Err(failed(format!("its value is {evaluated}, neither true nor false")));
             };
-            let read = values.into_iter().filter(|(name, _)| self.expression.reads(name)).collect();
-            Ok(GateResult { variant: variant.name.clone(), holds, values: read })
+            let has_trials = variant.summary.trials > 0;
+            let is_shown = |name: &str| self.expression.reads(name) || !has_trials && name == "trials";
+            let read = values.into_iter().filter(|(name, _)| is_shown(name)).collect();
+            Ok(GateResult { variant: variant.name.clone(), holds: holds && has_trials, values: read })
         };
         report.variants.iter().map(of).collect()
     }
@@ -204,7 +211,7 @@ fn values(report: &Report, variant: &VariantReport, baseline: Option<&Baseline>,
         "duration": summary.duration_s.map(|time| time.median),
         "infrastructure": summary.infrastructure,
         "baseline": baseline,
-        "regressed": before.is_some_and(|before| has_regressed(report, &variant.name, before)),
+        "regressed": before.and_then(|before| has_regressed(report, &variant.name, before)),
     });
     match values {
         Value::Object(values) => values,
@@ -212,8 +219,8 @@ fn values(report: &Report, variant: &VariantReport, baseline: Option<&Baseline>,
     }
 }
 
-/// Whether a variant is worse than before, as far as the trials of both show.
-fn has_regressed(report: &Report, variant: &str, before: &BaselineVariant) -> bool {
+/// Whether a variant is worse than before, as far as the trials of both show. `None` if no case has trials of both.
+fn has_regressed(report: &Report, variant: &str, before: &BaselineVariant) -> Option<bool> {
     let now = outcomes(report, variant);
     let cases: Vec<PairedCase> = now
         .into_iter()
@@ -222,5 +229,6 @@ fn has_regressed(report: &Report, variant: &str, before: &BaselineVariant) -> bo
             first,
         })
         .collect();
-    compare(&cases, report.margin, 1).conclusion == Conclusion::Worse
+    let is_compared = cases.iter().any(|case| !case.first.is_empty() && !case.second.is_empty());
+    is_compared.then(|| compare(&cases, report.margin, 1).conclusion == Conclusion::Worse)
 }

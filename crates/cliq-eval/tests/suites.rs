@@ -46,6 +46,29 @@ fn bad_suites_are_refused_with_places_and_remedies() {
 }
 
 #[test]
+fn agents_that_are_not_there_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = Utf8Path::from_path(dir.path()).unwrap();
+    fs::create_dir_all(dir.join("team/roles")).unwrap();
+    fs::write(dir.join("team/roles/w.md"), "Work.\n").unwrap();
+    let team = "name: \"@local/t\"\nworkflow:\n  phases:\n    - {name: w, type: standard, role: w, agent: claude-api}\n";
+    fs::write(dir.join("team/team.yml"), team).unwrap();
+    let suite = |judge: &str, variant: &str| {
+        let text = format!(
+            "name: s\ncases:\n  - {{name: a, requirement: x, checks: [{{name: q, judge: {{agent: {judge}, rubric: Good.}}}}]}}\nvariants:\n  - {{name: v, team: ./team, agent: {variant}}}\n"
+        );
+        show(&read_suite(&text, dir, &host()))
+    };
+    assert_eq!(suite("claude-api", "gemini-api"), "");
+    let both = suite("claude-apy", "nobody");
+    assert!(
+        both.contains("there is no agent `claude-apy`") && both.contains("did you mean `claude-api`"),
+        "{both}"
+    );
+    assert!(both.contains("there is no agent `nobody`"), "{both}");
+}
+
+#[test]
 fn arbitrary_text_is_no_panic() {
     use proptest::prelude::*;
     let words = [

@@ -1,9 +1,11 @@
 //! Reader of suites: every problem at once, with its place and remedy.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cliq_document::{Diagnostic, Located, Node, Record, Severity, Span, did_you_mean, finish, parse};
+use cliq_orchestrator::Agents;
 use cliq_project::Host;
 use cliq_settings::{Key, Kind};
 use cliq_workflow::{TeamCheck, count_by_severity};
@@ -45,12 +47,14 @@ pub(crate) struct Reader<'a> {
     /// Regular expressions that were checked before.
     patterns: BTreeSet<String>,
     host: &'a Host,
+    /// Agents of the host, once they were looked for. `None` inside if its settings cannot be read.
+    agents: OnceCell<Option<Agents>>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(dir: &'a Utf8Path, host: &'a Host) -> Self {
-        Self { dir, patterns: BTreeSet::new(), host, problems: Vec::new() }
+        Self { dir, patterns: BTreeSet::new(), host, agents: OnceCell::new(), problems: Vec::new() }
     }
 
     pub(crate) fn error(&mut self, code: &'static str, span: Span, message: String, help: impl Into<String>) {
@@ -108,6 +112,19 @@ impl<'a> Reader<'a> {
                 None
             }
         }
+    }
+
+    /// Checks that an agent is there: an installed or a built-in one. Settings that cannot be read are reported by the evaluation.
+    pub(crate) fn agent(&mut self, agent: &Located<String>) {
+        let host = self.host;
+        let agents = self.agents.get_or_init(|| Some(host.agents(&host.settings().ok()?)));
+        let Some(agents) = agents else { return };
+        if agents.get(&agent.value).is_some() || agents.why_unusable(&agent.value).is_some() {
+            return;
+        }
+        let known: Vec<&str> = agents.names().chain(agents.unusable().map(|(name, _)| name)).collect();
+        let help = format!("{}; `cliq agent list` shows all", did_you_mean(&agent.value, &known));
+        self.error("unknown-agent", agent.span, format!("there is no agent `{}`", agent.value), help);
     }
 
     /// Checks that a name is fit for paths and unique among `known`.
@@ -276,7 +293,8 @@ fn variant(
     if let Some(name) = &name {
         reader.name("a variant", name, names);
     }
-    let agent = record.text("agent").map(|text| text.value);
+    let located_agent = record.text("agent");
+    let agent = located_agent.as_ref().map(|text| text.value.clone());
     let model = record.text("model");
     if let (None, Some(model)) = (&agent, &model) {
         let message = "a variant with `model` needs `agent`".to_owned();
@@ -314,6 +332,12 @@ fn variant(
     let found = team.as_ref().and_then(|team| find_team(team, reader));
     if let (Some((_, checked)), Some(team)) = (&found, &team) {
         check_inputs(checked, cases, team.span, reader);
+    }
+    let workflow = found.as_ref().and_then(|(_, checked)| checked.workflow.as_ref());
+    if let (Some(agent), Some(workflow)) = (&located_agent, workflow)
+        && !workflow.agents.contains_key(&agent.value)
+    {
+        reader.agent(agent);
     }
     let roles = roles(&record, found.as_ref().map(|(_, checked)| checked), reader);
     Some(Variant {

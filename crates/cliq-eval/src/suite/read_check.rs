@@ -141,7 +141,10 @@ fn judge(record: &Record<'_>, reader: &mut Reader<'_>) -> Option<JudgeSpec> {
     let record = Record::read(record.node("judge")?, JUDGE, "a judge", &mut reader.problems)?;
     let rubric = reader.text_or_file(&record, "a judge", "rubric");
     let labels = record.node("labels").map(|node| labels(node, reader)).unwrap_or_default();
-    let agent = record.text("agent").map(|text| text.value);
+    let agent = record.text("agent").map(|agent| {
+        reader.agent(&agent);
+        agent.value
+    });
     let model = record.text("model");
     if let (None, Some(model)) = (&agent, &model) {
         let message = "a judge with `model` needs `agent`".to_owned();
