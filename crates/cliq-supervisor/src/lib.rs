@@ -8,7 +8,7 @@
 //!
 //! * `queue.rs` assigns free slots, `replicas.rs` shares runs among supervisors on one database.
 //! * `follower.rs` accompanies one run, `journal.rs` translates its journal, `orchestrator.rs` starts its process.
-//! * `discovery.rs` finds runs that people started, `retention.rs` removes old ones.
+//! * `discovery.rs` finds runs that people started, `retention.rs` removes old ones, `leftovers.rs` workspaces that a server left.
 //!
 //! Decisions are made by [`cliq_model::Lifecycle`]. The library prints nothing and reads neither the environment nor the home directory.
 
@@ -21,6 +21,7 @@ mod follower;
 mod hub;
 mod journal;
 mod last_run;
+mod leftovers;
 mod observer;
 mod options;
 mod orchestrator;

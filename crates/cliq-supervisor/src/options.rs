@@ -1,5 +1,6 @@
 //! Options of a supervisor.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,6 +166,12 @@ impl SupervisorOptions {
     /// Returns the address guard for the repositories of a run.
     pub(crate) fn repository_guard(&self, run: &Run) -> Guard {
         Guard { allow_private: false, allowed_hosts: self.repo_hosts(run.origin).to_vec() }
+    }
+
+    /// Returns the directories of the workspaces that are created for runs. Delegated runs may have one of their own.
+    pub(crate) fn workspace_roots(&self) -> BTreeSet<&Utf8Path> {
+        let delegated = self.delegation.as_ref().map(|options| options.workspace_root.as_path());
+        std::iter::once(self.workspace_root.as_path()).chain(delegated).collect()
     }
 
     /// Returns the directory of orchestrator logs. Replicas with shared workspaces share the logs too.

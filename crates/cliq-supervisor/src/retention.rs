@@ -94,9 +94,7 @@ async fn remove_old(shared: &Shared, has_to_stop: impl Fn() -> bool) -> Result<u
 /// Removes workspaces without a stored run that have not changed for the retention time. They may belong to another database that
 /// was in use before, so an active one is kept.
 async fn remove_abandoned(shared: &Shared) -> Result<(), StoreError> {
-    // Delegated runs may have a directory of their own.
-    let delegated = shared.options.delegation.as_ref().map(|options| &options.workspace_root);
-    let roots: HashSet<_> = std::iter::once(&shared.options.workspace_root).chain(delegated).collect();
+    let roots = shared.options.workspace_roots();
     let entries = roots.into_iter().flat_map(|root| root.read_dir_utf8().into_iter().flatten());
     for entry in entries.filter_map(Result::ok) {
         let Some(id) = RunId::parse_uuid(entry.file_name()) else { continue };

@@ -22,7 +22,9 @@ use crate::review_store::SupervisedReviews;
 use crate::shared::Shared;
 use crate::tail::EventTail;
 use crate::workspace_io::{WorkspaceIo, WorkspaceIoError};
-use crate::{clock, discovery, follower, last_run, orchestrator, queue, replicas, retention, wake};
+use crate::{
+    clock, discovery, follower, last_run, leftovers, orchestrator, queue, replicas, retention, wake,
+};
 
 /// Time that tasks have to end after the stop.
 const LAST_TASKS: Duration = Duration::from_secs(10);
@@ -88,6 +90,7 @@ impl Supervisor {
         shared.tasks.spawn(wake::run(Arc::clone(&shared)));
         shared.tasks.spawn(discovery::run(Arc::clone(&shared)));
         shared.tasks.spawn(retention::run(Arc::clone(&shared)));
+        shared.tasks.spawn(leftovers::remove(Arc::clone(&shared)));
         Ok(Self { shared })
     }
 

@@ -8,7 +8,7 @@ use camino::Utf8Path;
 use cliq_fs::IoContext;
 use cliq_git::{Git, init_with_commit};
 use cliq_http::Guard;
-use cliq_model::Run;
+use cliq_model::{Run, RunOrigin};
 use cliq_project::internals::{demo_files, write_files};
 use cliq_project::{Host, Project, ProjectError};
 
@@ -58,6 +58,12 @@ fn write_demo(run: &Run) -> Result<(), ProjectError> {
         tracing::debug!(run = %run.id, %error, "the files of a demonstration are in no repository");
     }
     Ok(())
+}
+
+/// Whether the workspace goes with the end of its run: that of a delegated run, unless its caller asked to keep it. The event log
+/// contains all results.
+pub(crate) fn is_temporary(run: &Run) -> bool {
+    run.origin == RunOrigin::Delegated && !run.request.keep_workspace
 }
 
 /// Removes the workspace that was created for a run. Blocks for up to two seconds while processes of the run that are terminating

@@ -136,10 +136,9 @@ impl Follower<'_> {
         pending.extend(events.into_iter().map(|event| PendingEvent { line: None, step: None, event }));
     }
 
-    /// Removes the workspace of a delegated run that has ended, unless its caller asked to keep it. The event log contains all results.
+    /// Removes the workspace of a run that has ended, if it goes with the run.
     pub(super) fn leave_workspace(&self) {
-        if self.is_delegated()
-            && !self.run.request.keep_workspace
+        if workspace::is_temporary(&self.run)
             && let Err(error) = workspace::remove(&self.run.workspace)
         {
             tracing::warn!(run = %self.run.id, %error, "cannot remove the workspace of a delegated run");
