@@ -7,14 +7,21 @@ use std::process::Child;
 use cliq_testkit::env::{Env, done};
 use rustix::process::{Pid, Signal, kill_process};
 
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The command line of a process, with a zero byte after each argument. Empty if the process has ended.
+fn command_line(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
 /// Processes whose command line ends with these arguments.
 fn with_arguments(arguments: &str) -> Vec<i32> {
     let mut end = arguments.replace(' ', "\0").into_bytes();
     end.push(0);
-    let pids = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(&end)))
-        .collect()
+    pids().filter(|pid| command_line(*pid).ends_with(&end)).collect()
 }
 
 fn is_alive(pid: Pid) -> bool {
@@ -30,6 +37,16 @@ fn watchdogs_of(orchestrator: u32) -> Vec<Pid> {
     with_arguments("watchdog").into_iter().filter(is_own_watchdog).filter_map(Pid::from_raw).collect()
 }
 
+/// Whether a child of a process has not become what it is to be: it has the command line of its parent still, or is a watchdog without
+/// a session of its own.
+fn is_starting_a_child(parent: i32) -> bool {
+    let own = command_line(parent);
+    pids().filter(|pid| cliq_fs::parent_of(*pid) == Some(parent)).any(|pid| {
+        let line = command_line(pid);
+        line == own || line.ends_with(b"\0watchdog\0") && cliq_fs::session_of(pid) != Some(pid)
+    })
+}
+
 /// The watchdog of an orchestrator, once it watches.
 fn watchdog_of(env: &Env, orchestrator: u32) -> Pid {
     env.wait_for("the watchdog", || !watchdogs_of(orchestrator).is_empty());
@@ -42,6 +59,7 @@ pub(crate) fn kill_unwatched(env: &Env, run: &mut Child) {
     // It starts no further one.
     let orchestrator = i32::try_from(run.id()).ok().and_then(Pid::from_raw).expect("a process");
     kill_process(orchestrator, Signal::STOP).expect("stopped");
+    env.wait_for("the start of its last child", || !is_starting_a_child(orchestrator.as_raw_nonzero().get()));
     for watchdog in watchdogs_of(run.id()) {
         kill_process(watchdog, Signal::KILL).expect("killed");
     }

@@ -153,7 +153,7 @@ await page.getByRole("link", { name: "Run it" }).click();
 await page.getByLabel("What is to be done").fill("Greet the readers.");
 await page.getByRole("button", { name: "Start" }).click();
 await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
-await page.locator(".badge.completed").first().waitFor();
+await page.locator("#summary .badge.completed").waitFor();
 await page.goto(`${page.url()}/files`);
 await page.getByRole("link", { name: "greeting-here.md" }).click();
 await page.getByText("Good morning to all readers.").waitFor();
