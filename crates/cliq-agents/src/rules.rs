@@ -13,12 +13,14 @@ pub fn decide(ctx: &GateContext) -> Verdict {
         return verdict;
     }
     let failed: Vec<&CommandResult> = ctx.checks().iter().filter(|check| !check.pass).collect();
+    let skipped = ctx.checks().iter().filter(|check| check.was_skipped()).count();
+    let n = ctx.checks().len();
     if failed.is_empty() {
-        let n = ctx.checks().len();
-        return Verdict::pass(format!("{n} of {n} commands pass."));
+        let note = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+        return Verdict::pass(format!("{} of {n} commands pass{note}.", n - skipped));
     }
     let names = failed.iter().map(|check| check.label()).collect::<Vec<_>>().join(", ");
-    let reason = format!("{} of {} commands fail: {names}.", failed.len(), ctx.checks().len());
+    let reason = format!("{} of {} commands fail: {names}.", failed.len(), n);
     let rules = ctx.phase().config.get("rules");
     let rule = failed.iter().find_map(|check| rules?.get(&check.name)?.as_str());
     match rule {

@@ -1,6 +1,6 @@
 //! The machine itself.
 
-use cliq_protocol::{CommandResult, HistoryEntry, Outcome, PhaseName, Verdict};
+use cliq_protocol::{CommandResult, HistoryEntry, Outcome, PhaseName, Verdict, shorten};
 use serde_json::Value;
 
 /// Specification of a gate.
@@ -258,6 +258,10 @@ impl Gate {
         };
         let value = result.remove("verdict").ok_or("the result of `complete` has no `verdict`")?;
         let verdict = Verdict::from_value(value).map_err(|error| error.to_string())?;
+        if let Some(target) = verdict.target_beside_pass() {
+            // Which of the two was meant is not clear.
+            return Err(format!("it is a PASS with the target `{}`: a PASS has none", shorten(target, 80)));
+        }
         if let Outcome::Route(target) = &verdict.outcome
             && !self.spec.route_targets.contains(target)
         {

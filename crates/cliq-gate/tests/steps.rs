@@ -35,6 +35,22 @@ fn iteration_counts_evaluations() {
 }
 
 #[test]
+fn pass_with_a_target_is_given_back() {
+    let mut gate = judging(3, 1);
+    let answer = |target: serde_json::Value| {
+        GateEvent::AgentAnswered(Some(json!({"verdict": {"outcome": "PASS", "target": target}})))
+    };
+    let GateEffect::AskAgent { iteration: 1, rejected: Some(why) } = gate.step(answer(json!("dev"))) else {
+        panic!("{gate:?}")
+    };
+    assert_eq!(why, "it is a PASS with the target `dev`: a PASS has none");
+    for none in [json!(null), json!("")] {
+        assert_eq!(judging(3, 1).step(answer(none)), GateEffect::Pass);
+    }
+    assert!(matches!(gate.step(answer(json!("dev"))), GateEffect::Escalate { .. }), "{gate:?}");
+}
+
+#[test]
 fn checks_are_those_of_the_current_evaluation() {
     let mut gate = gate(3);
     assert_eq!(gate.checks(), []);

@@ -4,7 +4,9 @@
 //! tasks of their own and report by message. What happened is in the journal before anything follows from it.
 
 mod agent;
+mod channel;
 mod commands;
+mod condition;
 mod deadline;
 mod decisions;
 mod deliveries;
@@ -381,7 +383,10 @@ impl Driver {
         self.tasks.wait().await;
         self.notifications.wait().await;
         while let Ok(message) = self.inbox.try_recv() {
-            if let Message::Event(event @ RunEvent::Warning { .. }) = message {
+            if let Message::Event(
+                event @ (RunEvent::Warning { .. } | RunEvent::CompletionContradicted { .. }),
+            ) = message
+            {
                 self.publish(event);
             }
         }

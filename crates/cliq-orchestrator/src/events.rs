@@ -440,6 +440,14 @@ pub enum RunEvent {
         /// Description of the anomaly.
         message: String,
     },
+    /// The agent of a phase reported that it was complete, and failed after that: by an error, or by its exit status. The terminal message
+    /// decides (docs/protocol.md), and the run has a caveat.
+    CompletionContradicted {
+        /// Phase.
+        phase: PhaseName,
+        /// Failure, for people.
+        reason: String,
+    },
     /// The run is to be cancelled.
     CancelRequested {
         /// Person or program that cancelled.

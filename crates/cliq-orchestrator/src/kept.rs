@@ -124,6 +124,7 @@ fn add_details(ended: &mut BTreeMap<PhaseName, KeptPhase>, event: &RunEvent) {
         | RunEvent::Draining { .. }
         | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. }
         | RunEvent::RunFinished { .. } => {}

@@ -59,6 +59,9 @@ pub struct PhaseView {
     /// Limit that ended its last activation before the work was done. Its handoff is partial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
+    /// Failure of its agent after it had reported that it was complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contradicted: Option<String>,
     /// Parts of the work of its items that their merge left apart.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,

@@ -37,7 +37,8 @@ fn commands(phase: PhaseId, results: &[(&str, bool)]) -> Input {
 }
 
 fn verdict(phase: PhaseId, outcome: &str) -> Input {
-    let result = json!({"verdict": {"outcome": outcome, "reason": "so", "target": "work"}});
+    let target = if outcome == "ROUTE" { json!("work") } else { json!(null) };
+    let result = json!({"verdict": {"outcome": outcome, "reason": "so", "target": target}});
     Input::AgentCompleted { phase, result: Some(result) }
 }
 

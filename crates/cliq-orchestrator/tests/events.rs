@@ -221,6 +221,10 @@ fn events_are_pinned() {
             changed: ChangedLines { files: 1, lines_added: 120, lines_removed: 4 },
         },
         RunEvent::Warning { phase: None, message: "odd".into() },
+        RunEvent::CompletionContradicted {
+            phase: name("dev"),
+            reason: "agent x completed and then ended with exit status 1".into(),
+        },
         RunEvent::CancelRequested { by: "cliq cancel".into() },
         RunEvent::OrchestratorFailed { reason: "no disk".into() },
         RunEvent::RunFinished {

@@ -201,6 +201,7 @@ impl InnerReviews {
             | RunEvent::Draining { .. }
             | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
+            | RunEvent::CompletionContradicted { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }
             | RunEvent::RunFinished { .. } => return None,
@@ -356,6 +357,7 @@ fn report(reporter: &Reporter, record: &Record) {
             | RunEvent::Verdict { .. }
             | RunEvent::Progress { .. }
             | RunEvent::Warning { .. }
+            | RunEvent::CompletionContradicted { .. }
     );
     if reported {
         // Where the channel cannot be written, the end of the phase fails too, and says so.

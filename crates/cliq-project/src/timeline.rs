@@ -257,6 +257,7 @@ fn step(record: &Record, view: &RunView) -> Option<Step> {
         | RunEvent::VerdictRejected { .. }
         | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::Draining { .. }
         | RunEvent::SteeringReceived { .. }

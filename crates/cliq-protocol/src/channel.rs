@@ -162,12 +162,20 @@ impl ChannelMessage {
     /// Time and memory are linear in the size of the input; an error has at most 1,000 bytes.
     ///
     /// # Errors
-    /// Not JSON, another version, an unknown type or status, a missing or mistyped field: the error names it.
+    /// Not JSON, another version, an unknown type or status, a missing or mistyped field, a key of a terminal message that is there twice: the
+    /// error names it.
     pub fn decode(line: &[u8]) -> Result<Self, DecodeError> {
         match serde_json::from_slice::<MessageFields>(line) {
             Ok(usual) if usual.version == VERSION => Ok(usual.into()),
             // Everything that is not usual, and everything that is wrong.
-            _ => Ok(Self::from_value(crate::lenient_json(line)?)?),
+            _ => {
+                let message = Self::from_value(crate::lenient_json(line)?)?;
+                if message.body.is_terminal() {
+                    // Nothing that can be read in two ways ends a phase.
+                    crate::check_unique_keys(line)?;
+                }
+                Ok(message)
+            }
         }
     }
 

@@ -96,6 +96,13 @@ impl Verdict {
         Ok(Self { outcome, reason, extra: fields.rest() })
     }
 
+    /// Returns the target that a PASS names, which makes it unclear: a PASS has none (docs/protocol.md).
+    #[must_use]
+    pub fn target_beside_pass(&self) -> Option<&str> {
+        let target = self.extra.get("target").and_then(Value::as_str).map(str::trim);
+        target.filter(|target| self.outcome == Outcome::Pass && !target.is_empty())
+    }
+
     /// The object form.
     #[must_use]
     pub fn to_value(&self) -> Value {

@@ -59,6 +59,7 @@ pub(crate) fn ended_work(event: &RunEvent) -> Option<&PhaseName> {
         | RunEvent::Draining { .. }
         | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. }
         | RunEvent::RunFinished { .. } => None,
@@ -167,6 +168,7 @@ pub(crate) fn apply(run: &mut Run, event: &RunEvent, ts: Timestamp) -> Vec<Lifec
         | RunEvent::Draining { .. }
         | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. } => return Vec::new(),
         _ => return Vec::new(),

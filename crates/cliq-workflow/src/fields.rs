@@ -250,7 +250,7 @@ pub(crate) static RETRY: &[Field] = &[
 pub(crate) static COMMAND: &[Field] = &[
     must("name", Type::Text, "What it is called in results."),
     must("run", Type::Text, "The shell command. Exit status 0 passes."),
-    may("if", Type::Text, "A shell test; where it fails the command is skipped."),
+    may("if", Type::Text, "A shell test; where it is false the command is skipped."),
     may(
         "scope",
         Type::Word(SCOPES),

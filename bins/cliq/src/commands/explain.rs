@@ -68,7 +68,7 @@ fn show(timeline: &Timeline, caveats: &[Caveat], dir: &CliqDir) -> std::io::Resu
         ))?;
     }
     if let Some(reason) = &timeline.reason {
-        ui::line(format!("\n{} {}", paint(BOLD, "why:"), ui::plain(reason)))?;
+        ui::line(format!("\n{} {}", paint(BOLD, "why:"), ui::plain_indented(reason)))?;
     }
     if !caveats.is_empty() {
         ui::line("")?;

@@ -56,6 +56,7 @@ pub(super) fn run(as_json: bool, watch: bool) -> Result<ExitCode, Failure> {
             let view = shown.unwrap_or_else(|| RunView::new(&workflow));
             let mut value = RunStatus::new(&view, &project).document();
             value["state"] = state.as_str().into();
+            value["caveats"] = json!(Caveat::of_document(&value));
             value["elapsed_ms"] = json!(view.elapsed_ms(cliq_fs::now()));
             value["caveats"] = json!(Caveat::of_document(&value));
             ui::json(&value)?;

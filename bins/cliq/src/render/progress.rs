@@ -127,7 +127,10 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
         let millis = view.find(phase).map_or(0, |p| p.duration_ms);
         paint(DIM, format!("({})", ui::duration(millis)))
     };
-    let marked = |style, mark: &str| format!("{} {}", paint(style, mark), record.event.describe());
+    let marked = |style, mark: &str| {
+        let text = record.event.describe();
+        format!("{} {}", paint(style, mark), ui::plain_indented(&text))
+    };
     Some(match &record.event {
         RunEvent::AgentCompleted { .. }
         | RunEvent::WorkspaceChanged { .. }
@@ -155,6 +158,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
             marked(if is_good { GREEN } else { YELLOW }, "◆")
         }
         RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::Draining { .. }
         | RunEvent::SteeringReceived { .. }

@@ -228,7 +228,7 @@ fn first_line(text: &str) -> String {
 /// Reason why the run did not complete, the last that was printed, and what to do next.
 fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
     if let Some(reason) = &view.reason {
-        ui::line(format!("{} {reason}", paint(BOLD, "reason:")))?;
+        ui::line(format!("{} {}", paint(BOLD, "reason:"), ui::plain_indented(reason)))?;
     }
     let Some(phase) = view.phase.as_ref().and_then(|name| view.find(name)) else {
         return ui::line(format!("{} {}", paint(BOLD, "log:"), dir.orchestrator_log()));

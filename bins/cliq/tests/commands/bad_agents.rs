@@ -103,7 +103,8 @@ fn fails_after_completing() {
 #[test]
 fn completes_twice() {
     let env = one("ok\ncomplete\ncomplete\nsay '\"status\":\"error\",\"error\":\"late\"'\n", "");
-    ends(&env, 0, "`complete` after the terminal message").says("`error` after the terminal message");
+    ends(&env, 0, "`complete` after the terminal message")
+        .says("agent bad completed and then reported: late");
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod supervisor;
 mod team_tests;
 mod teams;
 pub(crate) mod tmux;
+mod unclear;
 mod upgrade;
 mod usage;
 mod vendors;

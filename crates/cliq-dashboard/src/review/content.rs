@@ -75,8 +75,7 @@ fn checks(content: &Content) -> Markup {
             section #checks aria-labelledby="checks-title" {
                 h2 #checks-title { "Checks" }
                 @for check in &content.checks {
-                    @let (mark, word) = if check.was_skipped() { ("·", "skipped") } else if check.pass { ("✓", "passed") } else { ("✗", "failed") };
-                    @let class = if check.pass { "badge completed" } else { "badge failed" };
+                    @let (mark, word, class) = if check.was_skipped() { ("·", "skipped", "badge skipped") } else if check.pass { ("✓", "passed", "badge completed") } else { ("✗", "failed", "badge failed") };
                     details.card {
                         summary { span class=(class) { (mark) " " (word) } " " (shown(check.label().as_bytes())) }
                         @if let Some(run) = &check.run { pre { (shown(run.as_bytes())) } }

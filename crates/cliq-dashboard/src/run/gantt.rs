@@ -139,6 +139,7 @@ impl Chart {
             | RunEvent::Draining { .. }
             | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
+            | RunEvent::CompletionContradicted { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. } => {}
             _ => {}

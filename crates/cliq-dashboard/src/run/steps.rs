@@ -63,6 +63,7 @@ fn weight(event: &RunEvent, is_clear: bool) -> Option<&'static str> {
         | RunEvent::OrchestratorFailed { .. } => "bad",
         RunEvent::AccessRefused { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::VerdictRejected { .. }
         | RunEvent::CancelRequested { .. } => "notable",
         RunEvent::RunFinished { status, .. } => match status {

@@ -124,6 +124,7 @@ impl Outcomes {
             | RunEvent::Draining { .. }
             | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
+            | RunEvent::CompletionContradicted { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }
             | RunEvent::RunFinished { .. } => {}

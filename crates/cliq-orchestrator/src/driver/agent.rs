@@ -4,37 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cliq_fs::{FsError, SignalTail, write_atomic};
+use cliq_fs::{FsError, write_atomic};
 use cliq_protocol::{
-    AgentMessage, ChannelBody, ChannelOrder, Dispatch, FieldError, Limited, Line, PEOPLE_VARIABLE, PhaseName,
-    Usage, WaitingReview, WireTime,
+    AgentMessage, ChannelBody, Dispatch, Limited, PEOPLE_VARIABLE, PhaseName, Usage, WaitingReview,
 };
 use cliq_workflow::FailureCause;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::channel::{Follower, Odd, Terminal};
 use super::commands::show;
 use super::deadline::{Deadline, NOTICE, TimeoutDecision};
 use super::shared::{Message, Shared};
 use crate::events::RunEvent;
 use crate::launcher::{Job, Running};
 use crate::process::{NO_TERMINAL, lacks_terminal};
-
-/// End of a signal channel.
-pub(super) enum Terminal {
-    Complete(Option<serde_json::Value>),
-    Error(String, Option<Box<Usage>>, Option<Limited>),
-}
-
-impl Terminal {
-    /// The usage that it reports. One that cannot be read is an error, for a warning.
-    pub(super) fn usage(&self) -> Result<Option<Usage>, FieldError> {
-        match self {
-            Self::Complete(result) => result.as_ref().map_or(Ok(None), Usage::of_result),
-            Self::Error(_, usage, _) => Ok(usage.as_deref().cloned()),
-        }
-    }
-}
 
 /// Request to end an agent.
 #[derive(Debug, Clone, Default)]
@@ -88,62 +72,6 @@ pub(super) struct AgentRun {
     pub(super) log: Utf8PathBuf,
     /// Whether changes of its signal file are noticed without polling.
     pub(super) is_watched: bool,
-}
-
-/// Reads a channel and judges the order.
-pub(super) struct Follower {
-    tail: SignalTail,
-    order: ChannelOrder,
-    /// The last review that the agent named.
-    review: Option<WaitingReview>,
-    /// Time before which the agent has nothing to do, with other reviews that end its wait.
-    idle: Option<(WireTime, Vec<String>)>,
-    /// Time from which on people are asked by the agent at work. The time of the agent stands still meanwhile.
-    asks_since: Option<Instant>,
-}
-
-impl Follower {
-    pub(super) fn new(file: &camino::Utf8Path) -> Self {
-        Self {
-            tail: SignalTail::new(file),
-            order: ChannelOrder::new(),
-            review: None,
-            idle: None,
-            asks_since: None,
-        }
-    }
-
-    /// Reads what is new. Gives the terminal message once it has come; passes the rest to `each`, and what has no
-    /// effect to `odd`.
-    pub(super) fn read(
-        &mut self,
-        mut each: impl FnMut(ChannelBody),
-        mut odd: impl FnMut(String),
-    ) -> Result<Option<Terminal>, String> {
-        let (mut terminal, order) = (None, &mut self.order);
-        let read = self.tail.read_new(|Line { offset, message }| {
-            let message = match message {
-                Ok(message) => message,
-                Err(fault) => {
-                    return odd(format!(
-                        "the line at byte {offset} is not a message and is skipped: {fault}"
-                    ));
-                }
-            };
-            if let Err(violation) = order.accept(&message.body) {
-                return odd(format!("the message at byte {offset} has no effect: {violation}"));
-            }
-            match message.body {
-                ChannelBody::Complete { result } => terminal = Some(Terminal::Complete(result)),
-                ChannelBody::Error { error, usage, limited } => {
-                    terminal = Some(Terminal::Error(error, usage, limited));
-                }
-                other => each(other),
-            }
-        });
-        read.map_err(|error| error.to_string())?;
-        Ok(terminal)
-    }
 }
 
 impl AgentRun {
@@ -200,14 +128,14 @@ impl AgentRun {
                     exit = tokio::time::timeout(timing.exit_grace, process.wait()) => match exit {
                         Err(_) => self.shared.warn(&self.phase, format!(
                             "agent {} did not exit within {} of its terminal message and was ended", self.agent, show(timing.exit_grace))),
-                        Ok(Ok(exit)) if !exit.success() => self.shared.warn(&self.phase, format!("agent {} completed and then ended with {exit}", self.agent)),
+                        Ok(Ok(exit)) if !exit.success() => self.contradicted(&format!("ended with {exit}")),
                         Ok(_) => {}
                     },
                     () = self.shared.stop.cancelled() => {}
                 }
                 process.end(self.kill_grace).await;
                 // Messages after the terminal one have no effect. They become warnings.
-                let _ = follower.read(|_| (), |odd| self.shared.warn(&self.phase, odd));
+                let _ = follower.read(|_| (), |odd| self.report_odd(odd));
             }
             Err(failure) => {
                 process.end(self.kill_grace).await;
@@ -223,6 +151,20 @@ impl AgentRun {
         if !process.left_nothing() {
             self.end_orphans().await;
         }
+    }
+
+    /// Reports a message without an effect.
+    fn report_odd(&self, odd: Odd) {
+        match odd {
+            Odd::NoEffect(message) => self.shared.warn(&self.phase, message),
+            Odd::ErrorAfterComplete(error) => self.contradicted(&format!("reported: {error}")),
+        }
+    }
+
+    /// Reports that the agent failed after it had completed its phase.
+    fn contradicted(&self, how: &str) {
+        let reason = format!("agent {} completed and then {how}", self.agent);
+        self.shared.send(RunEvent::CompletionContradicted { phase: self.phase.clone(), reason });
     }
 
     /// Adds the files that the previous activation changed to the message.
@@ -391,7 +333,7 @@ impl AgentRun {
                 }
                 ChannelBody::Ok | ChannelBody::Complete { .. } | ChannelBody::Error { .. } => {}
             },
-            |odd| self.shared.warn(&self.phase, odd),
+            |odd| self.report_odd(odd),
         )?;
         reviews.into_iter().for_each(|review| self.review_waits(follower, review));
         let Some(terminal) = terminal else { return Ok(None) };

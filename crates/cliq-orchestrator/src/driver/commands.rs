@@ -11,6 +11,7 @@ use cliq_workflow::{Command, FailureCause, Phase, PhaseId, Scope, resolve_script
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::condition::unevaluated;
 use super::deadline::{Deadline, NOTICE, TimeoutDecision};
 use super::shared::Shared;
 use super::values;
@@ -136,8 +137,9 @@ impl Runner<'_> {
             let command_results = self.run_command(n, command, deadline, limit).await?;
             let failed = command_results.iter().any(|r| !r.pass);
             for result in command_results {
+                // The end of the phase says of a single command how it ended, but not that it was skipped.
                 let is_one_of_many = self.phase.commands.len() > 1 || command.scope == Scope::Repo;
-                if is_one_of_many || self.shared.plan.records_commands {
+                if is_one_of_many || result.was_skipped() || self.shared.plan.records_commands {
                     let phase = self.phase.name.clone();
                     self.shared.send(RunEvent::CommandFinished { phase, result: result.clone() });
                 }
@@ -254,26 +256,34 @@ impl Runner<'_> {
             return self.scripted(result, command, pass);
         }
         let log = self.log_file(n, command, dir);
+        // The condition counts for the time of the command.
+        let now = Instant::now();
+        let (deadline, limit) = match command.timeout {
+            Some(own) if now + own < deadline => (now + own, own),
+            _ => (deadline, limit),
+        };
         if let Some(condition) = &command.condition {
-            match self.shell(&command.name, condition, dir, &log, deadline, limit).await? {
-                ShellEnd::Exited(exit, _) if exit.success() => {}
-                ShellEnd::Exited(..) => {
-                    result.skipped = Some(true);
-                    return Ok(result);
+            let problem = match self.shell(&command.name, condition, dir, &log, deadline, limit).await {
+                Ok(ShellEnd::Exited(exit, _)) if exit.success() => None,
+                Ok(ShellEnd::Exited(exit, output)) => {
+                    let Some(problem) = unevaluated(exit, output.as_deref().unwrap_or_default()) else {
+                        result.skipped = Some(true);
+                        return Ok(result);
+                    };
+                    Some(problem)
                 }
-                ShellEnd::NotStarted(reason) => {
-                    not_started(&mut result, format!("its condition: {reason}"));
-                    return Ok(result);
-                }
+                Ok(ShellEnd::NotStarted(reason)) => Some(reason),
+                Err(CommandFailure::TimedOut(reason)) if command.timeout == Some(limit) => Some(reason),
+                Err(trouble) => return Err(trouble),
+            };
+            if let Some(problem) = problem {
+                not_started(&mut result, format!("its condition could not be evaluated: {problem}"));
+                return Ok(result);
             }
         }
         let phase = self.phase.name.clone();
         self.shared.send(RunEvent::CommandStarted { phase, command: command.name.clone() });
         let started = Instant::now();
-        let (deadline, limit) = match command.timeout {
-            Some(own) if started + own < deadline => (started + own, own),
-            _ => (deadline, limit),
-        };
         let outcome = self.shell(&command.name, &command.run, dir, &log, deadline, limit).await;
         result.duration_ms = Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
         match outcome {
@@ -436,7 +446,6 @@ pub(super) fn show(duration: Duration) -> String {
     }
 }
 
-/// The `data` of an exec phase's envelope.
 /// Data of the handoff of an exec phase. A command that was skipped counts neither as passed nor as failed.
 fn exec_data(results: &[CommandResult]) -> Object {
     let failed = results.iter().filter(|r| !r.pass).count();

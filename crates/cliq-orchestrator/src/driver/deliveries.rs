@@ -11,7 +11,7 @@ use cliq_fs::{CliqDir, write_atomic};
 use cliq_protocol::{AgentMessage, Dispatch, NotifyDetails, NotifyDispatch, NotifyRequest, PhaseName};
 use serde_json::json;
 
-use super::agent::{Follower, Terminal};
+use super::channel::{Follower, Terminal};
 use super::shared::Shared;
 use crate::events::RunEvent;
 use crate::launcher::{Job, Launcher};

@@ -1,5 +1,7 @@
 //! Record of a run: the journal, the log, the view, and the subscriber.
 
+use std::borrow::Cow;
+
 use cliq_fs::{FsError, sync_file_system};
 
 use super::Driver;
@@ -47,7 +49,7 @@ impl Driver {
     /// The log for people is written whenever there is nothing else to do. The journal has it all at once.
     fn log(&mut self, record: &Record) {
         use std::fmt::Write;
-        let _ = writeln!(self.unlogged, "{} {}", record.ts, record.event.describe());
+        let _ = writeln!(self.unlogged, "{} {}", record.ts, within_line(&record.event.describe()));
     }
 
     pub(super) fn flush_log(&mut self) {
@@ -69,4 +71,21 @@ impl Driver {
         let event = RunEvent::OrchestratorFailed { reason: error.to_string() };
         let _ = self.shared.messages.send(Message::Event(event));
     }
+}
+
+/// Makes a text a part of one line of the log: what an agent says cannot look like a line of the orchestrator.
+fn within_line(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | 0x80..)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\n    "),
+            '\t' => out.push(c),
+            c if c.is_control() => out.push('·'),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }

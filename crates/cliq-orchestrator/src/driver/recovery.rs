@@ -9,7 +9,7 @@ use cliq_gate::GateState;
 use cliq_protocol::{ChannelBody, PhaseKind};
 use cliq_workflow::PhaseId;
 
-use super::agent::{Follower, Terminal};
+use super::channel::{Follower, Terminal};
 use super::shared::Shared;
 use crate::engine::Pipeline;
 use crate::events::RunEvent;

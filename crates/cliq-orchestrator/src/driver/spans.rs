@@ -105,6 +105,10 @@ impl Spans {
             RunEvent::PhaseCompleted { phase } => self.close(phase, "completed", None),
             RunEvent::PhaseEscalated { phase, reason } => self.close(phase, "escalated", Some(reason)),
             RunEvent::PhaseStopped { phase } => self.close(phase, "stopped", None),
+            RunEvent::CompletionContradicted { phase, reason } => {
+                let span = self.phases.get(phase).cloned().unwrap_or_else(run);
+                tracing::warn!(parent: &span, "{reason}");
+            }
             RunEvent::Warning { phase, message } => {
                 let span =
                     phase.as_ref().and_then(|phase| self.phases.get(phase)).cloned().unwrap_or_else(run);

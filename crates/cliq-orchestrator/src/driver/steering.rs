@@ -172,6 +172,7 @@ impl Driver {
             | RunEvent::Draining { .. }
             | RunEvent::WorkspaceChanged { .. }
             | RunEvent::Warning { .. }
+            | RunEvent::CompletionContradicted { .. }
             | RunEvent::CancelRequested { .. }
             | RunEvent::OrchestratorFailed { .. }
             | RunEvent::RunFinished { .. } => {}

@@ -76,6 +76,7 @@ impl RunEvent {
             | Self::Draining { .. }
             | Self::WorkspaceChanged { .. }
             | Self::Warning { .. }
+            | Self::CompletionContradicted { .. }
             | Self::CancelRequested { .. }
             | Self::OrchestratorFailed { .. }
             | Self::RunFinished { .. } => None,
@@ -143,6 +144,7 @@ impl RunEvent {
             | Self::Verdict { gate: phase, .. }
             | Self::VerdictRejected { gate: phase, .. }
             | Self::PhaseCompleted { phase }
+            | Self::CompletionContradicted { phase, .. }
             | Self::PhaseEscalated { phase, .. }
             | Self::PhaseReset { phase }
             | Self::PhaseStopped { phase }

@@ -49,8 +49,10 @@ impl RunEvent {
             Self::CommandStarted { phase, command } => format!("{phase}: command `{command}` runs"),
             Self::CommandFinished { phase, result } => format!("{phase}: command {}", outcome(result)),
             Self::CommandsFinished { phase, results, .. } => {
-                let failed = results.iter().filter(|r| !r.pass).count();
-                format!("{phase}: {} of {} commands passed", results.len() - failed, results.len())
+                let skipped = results.iter().filter(|r| r.was_skipped()).count();
+                let passed = results.iter().filter(|r| r.pass && !r.was_skipped()).count();
+                let note = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+                format!("{phase}: {passed} of {} commands passed{note}", results.len())
             }
             Self::Progress { phase, message } => format!("{phase}: {message}"),
             Self::ReviewWaits { phase, review, .. } if review.reviewers.is_empty() => match &review.answer {
@@ -162,6 +164,7 @@ impl RunEvent {
                 format!("{phase}: the run has changed {changed}")
             }
             Self::Warning { phase: Some(phase), message } => format!("{phase}: warning: {message}"),
+            Self::CompletionContradicted { phase, reason } => format!("{phase}: {reason}"),
             Self::Warning { phase: None, message } => format!("warning: {message}"),
             Self::CancelRequested { by } => format!("cancelled by {by}"),
             Self::OrchestratorFailed { reason } => format!("cannot go on: {reason}"),

@@ -26,6 +26,7 @@ impl PhaseView {
             output_tail: None,
             log_file: None,
             limited: None,
+            contradicted: None,
             usage: None,
             review: None,
             sandbox: None,
@@ -64,6 +65,7 @@ impl PhaseView {
                 self.running_since_ms = now();
                 self.message = None;
                 self.limited = None;
+                self.contradicted = None;
             }
             RunEvent::CommandStarted { command, .. } => self.message = Some(format!("`{command}`")),
             RunEvent::AgentStarted { agent, .. } => {
@@ -148,6 +150,7 @@ impl PhaseView {
                 self.status = PhaseStatus::Completed;
                 self.rest(now());
             }
+            RunEvent::CompletionContradicted { reason, .. } => self.contradicted = Some(reason.clone()),
             RunEvent::PhaseEscalated { reason, .. } => {
                 self.status = PhaseStatus::Escalated;
                 self.message = Some(reason.clone());

@@ -157,6 +157,9 @@ impl Events {
                 self.commands.extend(results.iter().map(row));
             }
             RunEvent::Warning { message, .. } => self.warnings.push(message.clone()),
+            RunEvent::CompletionContradicted { phase, reason } => {
+                self.warnings.push(format!("{phase}: {reason}"));
+            }
             _ => {}
         }
     }

@@ -172,7 +172,9 @@ fn verdict(end: Option<&ChannelBody>, rule: &mut Rule<'_>) {
                 {
                     Some(format!("it routes to `{target}`, which is not among the route targets"))
                 }
-                Some(Ok(_)) => None,
+                Some(Ok(verdict)) => verdict
+                    .target_beside_pass()
+                    .map(|target| format!("it is a PASS with the target `{target}`")),
             }
         }
         // An agent may fail; then there is no verdict to look at.

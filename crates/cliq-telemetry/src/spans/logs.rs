@@ -81,6 +81,11 @@ impl TraceBuilder {
             RunEvent::AccessRefused { phase, .. } => {
                 ("cliq.access_refused", Severity::Warn, of(phase, "the sandbox refused an access"))
             }
+            RunEvent::CompletionContradicted { phase, .. } => (
+                "cliq.completion_contradicted",
+                Severity::Warn,
+                of(phase, "its agent reported that it was complete, and failed after that"),
+            ),
             RunEvent::Warning { phase, .. } => {
                 let text = "a warning: the log of the run has it".to_owned();
                 (

@@ -194,7 +194,10 @@ fn review_lines(detail: &ReviewDetail, columns: usize) -> Vec<(Tone, String)> {
     }
     let failed = content.checks.iter().filter(|check| !check.pass).count();
     if !content.checks.is_empty() {
-        let text = format!("checks: {} of {} passed", content.checks.len() - failed, content.checks.len());
+        let skipped = content.checks.iter().filter(|check| check.was_skipped()).count();
+        let note = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        let all = content.checks.len();
+        let text = format!("checks: {} of {all} passed{note}", all - failed - skipped);
         lines.push((if failed > 0 { Tone::Bad } else { Tone::Good }, text));
     }
     let files: usize = content.diffs.iter().map(|diff| diff.files.len()).sum();

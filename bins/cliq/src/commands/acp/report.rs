@@ -199,6 +199,9 @@ impl Report {
             RunEvent::Warning { phase: Some(phase), message } => {
                 self.updates.push(thought(format!("{phase}: warning: {message}")));
             }
+            RunEvent::CompletionContradicted { phase, reason } => {
+                self.updates.push(thought(format!("{phase}: warning: {reason}")));
+            }
             RunEvent::Warning { phase: None, message } => {
                 self.updates.push(thought(format!("warning: {message}")));
             }
@@ -365,8 +368,12 @@ fn plan_of(view: &RunView) -> Vec<PlanEntry> {
 }
 
 fn command_line(result: &CommandResult) -> String {
-    let mark = if result.pass { "✓" } else { "✗" };
-    let skipped = if result.skipped == Some(true) { " (skipped)" } else { "" };
+    let mark = match (result.was_skipped(), result.pass) {
+        (true, _) => "○",
+        (false, true) => "✓",
+        (false, false) => "✗",
+    };
+    let skipped = if result.was_skipped() { " (skipped)" } else { "" };
     let mut line = format!("{mark} {}{skipped}", result.name);
     if let Some(tail) = result.output_tail.as_deref().filter(|tail| !result.pass && !tail.trim().is_empty()) {
         line.push('\n');

@@ -143,7 +143,7 @@ impl Gate<'_> {
             "notice": notice.id, "review": review.id, "reviewer": notice.reviewer, "team": review.team, "phase": review.phase, "run_id": review.run_id,
             "workspace": review.project, "iteration": review.iteration, "max_iterations": review.max_iterations,
             "deadline": review.deadline, "route_targets": review.route_targets,
-            "checks": {"passed": checks.iter().filter(|check| check.pass).count(), "total": checks.len()},
+            "checks": {"passed": checks.iter().filter(|check| check.pass && !check.was_skipped()).count(), "total": checks.len()},
             "message": message(review, notice.kind),
         });
         if let Some(title) = &review.title {

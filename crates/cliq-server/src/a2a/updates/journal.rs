@@ -118,6 +118,7 @@ pub(super) fn drafts(context: &TaskContext, event: &RunEvent, details: &TaskDeta
         | RunEvent::Draining { .. }
         | RunEvent::WorkspaceChanged { .. }
         | RunEvent::Warning { .. }
+        | RunEvent::CompletionContradicted { .. }
         | RunEvent::CancelRequested { .. }
         | RunEvent::OrchestratorFailed { .. } => Vec::new(),
         _ => Vec::new(),
