@@ -58,8 +58,13 @@ async fn remove_of(shared: &Shared, id: &RunId) -> Result<(), StoreError> {
         return Ok(());
     }
     let place = run.workspace.clone();
-    let work =
-        move || if is_left(&run) { workspace::remove(&run.workspace).map(|()| true) } else { Ok(false) };
+    let work = move || {
+        // A run that was resumed meanwhile is at work in it.
+        if !is_left(&run) || cliq_backends::internals::is_project_busy(&run.workspace) {
+            return Ok(false);
+        }
+        workspace::remove(&run.workspace).map(|()| true)
+    };
     match shared.io.run(&place, work).await {
         Ok(Ok(true)) => tracing::info!(run = %id, "removed the workspace of a run that a server had left"),
         Ok(Ok(false)) => {}

@@ -231,7 +231,12 @@ fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
         ui::line(format!("{} {}", paint(BOLD, "reason:"), ui::plain_indented(reason)))?;
     }
     let Some(phase) = view.phase.as_ref().and_then(|name| view.find(name)) else {
-        return ui::line(format!("{} {}", paint(BOLD, "log:"), dir.orchestrator_log()));
+        ui::line(format!("{} {}", paint(BOLD, "log:"), dir.orchestrator_log()))?;
+        ui::line(paint(BOLD, "next:"))?;
+        ui::line("  cliq explain                 what happened, in order, and what to look at")?;
+        return ui::line(
+            "  mend the cause, then `cliq run --resume` to go on, or `cliq run -f` to start again",
+        );
     };
     for command in phase.commands.iter().filter(|command| !command.pass) {
         quote_command(command, dir)?;

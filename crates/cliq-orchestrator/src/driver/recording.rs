@@ -75,7 +75,8 @@ impl Driver {
 
 /// Makes a text a part of one line of the log: what an agent says cannot look like a line of the orchestrator.
 fn within_line(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | 0x80..)) {
+    // The C1 control characters begin with the byte C2.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | 0x80..=0xc1 | 0xc3..)) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
