@@ -45,11 +45,38 @@ impl Journal {
                 add_details(&mut ended, &record.event);
             }
         }
+        add_caveats(&mut ended, &view);
         ended.retain(|_, kept| {
             let is_main = |kept: &crate::engine::Kept| !workflow.phase(kept.phase).support;
             kept.as_input(workflow).is_some_and(|kept| is_main(&kept) && kept.fits(workflow))
         });
         ended
+    }
+}
+
+/// Adds what keeps phases from being plain successes, from their rows and those of their items. It stays with a phase that is kept.
+fn add_caveats(ended: &mut BTreeMap<PhaseName, KeptPhase>, view: &RunView) {
+    for kept in ended.values_mut() {
+        // Of an earlier run, which the view has too if the phase has not worked since.
+        if !kept.kind.is_gate() {
+            kept.results.clear();
+        }
+        kept.losses.clear();
+        kept.contradicted = None;
+    }
+    for row in view.phases.iter().filter(|row| row.status == PhaseStatus::Completed) {
+        let kept = match row.name.item() {
+            None => ended.get_mut(&row.name),
+            Some(_) => PhaseName::parse(row.name.whole()).ok().and_then(|whole| ended.get_mut(&whole)),
+        };
+        let Some(kept) = kept else { continue };
+        if !kept.kind.is_gate() {
+            kept.results.extend(row.commands.iter().filter(|result| !result.pass).cloned());
+        }
+        kept.losses.extend(row.losses.iter().cloned());
+        if kept.contradicted.is_none() {
+            kept.contradicted.clone_from(&row.contradicted);
+        }
     }
 }
 

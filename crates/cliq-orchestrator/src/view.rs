@@ -291,7 +291,12 @@ impl RunView {
                 row.verdict = verdict.and_then(|verdict| Verdict::from_value(verdict.clone()).ok());
                 let failing = kept.results.iter().filter(|result| !result.pass);
                 row.failing = failing.map(|result| result.name.clone()).collect();
+            }
+            // Not of the items: the caveats are those of the phase.
+            if row.name.item().is_none() {
                 row.commands.clone_from(&kept.results);
+                row.contradicted.clone_from(&kept.contradicted);
+                row.losses.clone_from(&kept.losses);
             }
         }
     }

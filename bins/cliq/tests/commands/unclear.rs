@@ -74,7 +74,7 @@ fn completed_runs_with_failures_have_a_caveat() {
       type: exec
       for_each: '[1, 2]'
       on_item_failure: continue
-      commands: [{name: t, run: 'test ${{ item }} = 1'}]
+      commands: [{name: t, run: 'test $(item) = 1'}]
 ";
     let env = Env::new(items, &[]);
     let run = env.cliq(["run", "--headless"]).expect(0);
@@ -120,6 +120,48 @@ say '"status":"complete","result":{"verdict":{"outcome":"PASS","target":"w"}}'
 "#;
     let run = Env::new(team, &[("judge", agent)]).cliq(["run", "--headless"]).expect(3);
     run.says("it is a PASS with the target `w`: a PASS has none").says("no valid verdict twice");
+}
+
+/// A phase that is kept keeps its caveats; one that works again has its own.
+#[test]
+fn caveats_stay_with_phases_that_are_kept() {
+    let team = "workflow:
+  phases:
+    - name: e
+      type: exec
+      inputs_files: [e.txt]
+      commands: [{name: t, run: 'test -f e.txt', escalate_on_fail: false}]
+    - name: i
+      type: exec
+      inputs_files: [i.txt]
+      for_each: '[1, 2]'
+      commands: [{name: t, run: 'test $(item) = 1', escalate_on_fail: false}]
+    - {name: w, type: standard, agent: worker, inputs_files: [w.txt]}
+    - name: last
+      type: exec
+      inputs_files: [l.txt]
+      commands: [{name: t, run: 'true'}]
+";
+    let env = Env::new(team, &[("worker", "ok\ncomplete\ntest -f w.txt || exit 4\n")]);
+    env.cliq(["run", "--headless"]).expect(0);
+    assert_eq!(caveats(&env), ["failed_commands", "contradicted"]);
+    for n in ["1", "2"] {
+        env.write("l.txt", n);
+        env.cliq(["run", "--changed", "--headless"]).expect(0).says("kept");
+        assert_eq!(caveats(&env), ["failed_commands", "contradicted"], "kept {n} times");
+    }
+    env.write("w.txt", "");
+    env.cliq(["run", "--changed", "--headless"]).expect(0);
+    assert_eq!(caveats(&env), ["failed_commands"]);
+    env.write("e.txt", "");
+    env.cliq(["run", "--changed", "--headless"]).expect(0);
+    assert_eq!(caveats(&env), ["failed_commands"], "of the items");
+    let status = env.cliq(["status", "--json"]).expect(0).json();
+    let of = |name: &str| {
+        let phases = status["phases"].as_array().unwrap();
+        phases.iter().find(|phase| phase["name"] == name).unwrap()["commands"].as_array().unwrap().len()
+    };
+    assert_eq!((of("e"), of("i")), (1, 1));
 }
 
 /// Text of an agent within a line cannot look like a line of cliq, such as the end of the run.

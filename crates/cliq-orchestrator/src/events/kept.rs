@@ -49,19 +49,27 @@ pub struct KeptPhase {
     /// Items that failed, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedItem>,
-    /// For a gate: results of its commands in the last evaluation.
+    /// For a gate: results of its commands in the last evaluation. For another phase: those of its commands and of the commands of its items that
+    /// failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<CommandResult>,
     /// For a gate: answer of its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
+    /// Failure of an agent after it had reported that it was complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradicted: Option<String>,
+    /// Parts of the work of its items that their merge left apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
 }
 
 impl KeptPhase {
     /// A phase without details.
     pub(crate) fn new(phase: PhaseName, kind: PhaseKind, run_id: RunId, status: KeptStatus) -> Self {
-        let (items, skipped, failed, results) = Default::default();
-        Self { phase, kind, run_id, status, items, skipped, failed, results, answer: None }
+        let (items, skipped, failed, results, losses) = Default::default();
+        let (answer, contradicted) = (None, None);
+        Self { phase, kind, run_id, status, items, skipped, failed, results, answer, contradicted, losses }
     }
 
     /// Reason why an item failed; `None` if it did not.
