@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let known: Vec<&str> = agents.names().chain(agents.unusable().map(|(name, _)| name)).collect();
-        let help = format!("{}; `cliq agent list` shows all", did_you_mean(&agent.value, &known));
+        let help = format!("{} — `cliq agent list` shows all", did_you_mean(&agent.value, &known));
         self.error("unknown-agent", agent.span, format!("there is no agent `{}`", agent.value), help);
     }
 
