@@ -1,6 +1,7 @@
 //! Ends that are no clear success: none of them looks like one.
 
 use cliq_testkit::env::Env;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A team with one exec phase.
 fn exec(commands: &str) -> Env {
@@ -96,6 +97,32 @@ fn agent_that_fails_after_it_completed_leaves_a_caveat() {
         let run = env.cliq(["status", "--json"]).expect(0).json();
         assert_eq!(run["phases"][0]["contradicted"], why);
     }
+}
+
+/// The same if the orchestrator dies before it has read what the agent said.
+#[test]
+fn contradiction_is_found_after_the_orchestrator_died() {
+    let team = "workflow:\n  phases:\n    - {name: w, type: standard, agent: worker}\n";
+    let agent = r#"ok
+touch begun
+until test -f go; do sleep 0.05; done
+complete
+say '"status":"error","error":"no disk"'
+touch said
+sleep 100
+"#;
+    let env = Env::new(team, &[("worker", agent)]);
+    let mut run = env.spawn(["run", "--headless"]);
+    env.wait_for("the agent", || env.exists("begun"));
+    kill_process(Pid::from_child(&run), Signal::STOP).unwrap();
+    env.write("go", "");
+    env.wait_for("its messages", || env.exists("said"));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    env.cliq(["run", "--resume", "--headless"])
+        .expect(0)
+        .says("its agent completed and then reported: no disk");
+    assert_eq!(caveats(&env), ["contradicted"]);
 }
 
 #[test]

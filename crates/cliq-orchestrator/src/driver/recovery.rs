@@ -9,7 +9,7 @@ use cliq_gate::GateState;
 use cliq_protocol::{ChannelBody, PhaseKind};
 use cliq_workflow::PhaseId;
 
-use super::channel::{Follower, Terminal};
+use super::channel::{Follower, Odd, Terminal};
 use super::shared::Shared;
 use crate::engine::Pipeline;
 use crate::events::RunEvent;
@@ -36,8 +36,14 @@ fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<V
             usage = Some(*reported);
         }
     };
+    let mut late_error = None;
+    let odd = |odd| match odd {
+        Odd::ErrorAfterComplete(error) => late_error = Some(error),
+        // No warning: the lines may have been read before.
+        Odd::NoEffect(_) => {}
+    };
     // A channel that cannot be read tells nothing: the phase starts anew.
-    let terminal = Follower::new(&shared.dir().signal_file(&phase.name)).read(each, |_| ()).ok().flatten();
+    let terminal = Follower::new(&shared.dir().signal_file(&phase.name)).read(each, odd).ok().flatten();
     let usage = terminal.as_ref().and_then(|terminal| terminal.usage().ok().flatten()).or(usage);
     let mut events: Vec<RunEvent> = usage
         .filter(|_| pipeline.takes_usage(id))
@@ -51,6 +57,10 @@ fn unprocessed_of(shared: &Shared, pipeline: &Pipeline, id: PhaseId) -> Result<V
     let Some(Terminal::Complete(result)) = terminal else { return Ok(events) };
     if phase.kind != PhaseKind::Exec {
         events.push(RunEvent::AgentCompleted { phase: phase.name.clone(), result });
+        events.extend(late_error.map(|error| RunEvent::CompletionContradicted {
+            phase: phase.name.clone(),
+            reason: format!("its agent completed and then reported: {error}"),
+        }));
         return Ok(events);
     }
     let results = read_command_results(shared.dir(), &phase.name)?;
