@@ -143,7 +143,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
     }
     if let Some(reason) = &view.reason {
-        let _ = writeln!(out, "reason: {reason}");
+        let _ = writeln!(out, "reason: {}", ui::plain_indented(reason));
     }
     for caveat in Caveat::of_document(&RunStatus::new(view, project).document()) {
         let label = ui::paint(ui::YELLOW, format!("{}:", caveat.label()));

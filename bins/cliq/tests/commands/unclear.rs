@@ -205,7 +205,8 @@ exit 1
     );
     let run = env.cliq(["run", "--headless"]).expect(3).says("broken\n    COMPLETED in 0.0s");
     let log = env.read(".cliq/orchestrator.log");
-    for text in [&run.stdout, &log] {
+    let status = env.cliq(["status"]).expect(0).says("broken\n    COMPLETED in 0.0s");
+    for text in [&run.stdout, &log, &status.stdout] {
         let forged = text.split(['\n', '\r']).find(|line| line.starts_with("COMPLETED"));
         assert_eq!(forged, None, "{text}");
     }

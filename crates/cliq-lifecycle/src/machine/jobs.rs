@@ -187,7 +187,11 @@ impl Plan {
             }
             kind if role.markers().contains(&kind) && names(marker, id) => {
                 if let Some(work) = self.works.get_mut(&id) {
-                    (work.strikes, work.restarts) = (0, 0);
+                    work.strikes = 0;
+                    // Work that begins anew for an agent behind these passes them again: without a count, that would have no end.
+                    if !matches!(role, Role::BusinessAnalyst | Role::Developer | Role::Critic) {
+                        work.restarts = 0;
+                    }
                 }
                 self.take_answer(id, role, marker, context, effects);
             }

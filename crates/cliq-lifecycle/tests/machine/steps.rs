@@ -333,3 +333,31 @@ fn success_of_an_agent_that_failed_does_not_count() {
     ended(&mut world, Role::HealthAuditor, "infra", "HEALTH_AUDIT: HEALTHY\n", false);
     assert_ne!(world.plan.infrastructure, Infrastructure::Fine);
 }
+
+/// What the agents before it answer between its attempts does not make the attempts endless.
+#[test]
+fn agent_behind_others_that_always_fails_leads_to_a_person() {
+    for failing in [Role::Critic, Role::Auditor] {
+        let mut world = World::markers(Config::default());
+        let mut jobs = 0;
+        while world.plan.questions.is_empty() {
+            jobs += 1;
+            assert!(jobs < 40, "{failing}: no end");
+            let at = match world.stage("w1-t1") {
+                Stage::Running { role, .. } => *role,
+                stage => panic!("{stage:?}"),
+            };
+            let word = match at {
+                Role::Developer => "READY_FOR_REVIEW",
+                Role::Critic => "REVIEW_PASSED",
+                _ => "AUDIT_PASSED",
+            };
+            ended(&mut world, at, "w1-t1", &format!("{word}: w1-t1\n"), at != failing);
+        }
+        assert!(
+            world.plan.questions[0].text.contains("said nothing that can be understood, 6 times"),
+            "{jobs}"
+        );
+        assert!(matches!(world.stage("w1-t1"), Stage::Held { role, .. } if *role == failing));
+    }
+}
