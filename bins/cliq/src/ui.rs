@@ -1,6 +1,5 @@
 //! Terminal output: data on stdout, diagnostics on stderr, colour only on a terminal.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -135,31 +134,4 @@ pub(crate) fn plain(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c.is_control() && c != '\t' && c != '\n' || turns(c) { '·' } else { c }).collect()
-}
-
-/// As [`plain`], with further lines indented: text of an agent within a line of ours cannot look like a line of ours.
-pub(crate) fn plain_indented(text: &str) -> Cow<'_, str> {
-    // Nearly all lines have no other characters.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(plain(text).replace('\n', "\n    "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_within_a_line_makes_no_line_of_its_own() {
-        for (text, shown) in [
-            ("work: done", "work: done"),
-            ("work: done\nCOMPLETED in 1s", "work: done\n    COMPLETED in 1s"),
-            ("work: a\rCOMPLETED", "work: a·COMPLETED"),
-            ("work: \u{1b}[2K\u{202e}a", "work: ·[2K·a"),
-            ("work: größer", "work: größer"),
-        ] {
-            assert_eq!(plain_indented(text), shown);
-        }
-    }
 }

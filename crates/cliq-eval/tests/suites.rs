@@ -60,12 +60,12 @@ fn agents_that_are_not_there_are_named() {
         show(&read_suite(&text, dir, &host()))
     };
     assert_eq!(suite("claude-api", "gemini-api"), "");
-    let both = suite("claude-apy", "nobody");
+    let both = suite("claude-apy", "missing");
     assert!(
         both.contains("there is no agent `claude-apy`") && both.contains("did you mean `claude-api`"),
         "{both}"
     );
-    assert!(both.contains("there is no agent `nobody`"), "{both}");
+    assert!(both.contains("there is no agent `missing`"), "{both}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod budgets;
 mod classify;
 mod describe;
 mod kept;
+mod line;
 mod record;
 mod translate;
 
@@ -22,6 +23,7 @@ use crate::engine::SkipReason;
 
 pub use budgets::RecordedBudgets;
 pub use kept::{FailedItem, KeptPhase, KeptStatus};
+pub use line::within_line;
 pub use record::Record;
 
 /// The newest version of the journal's format. A run that keeps phases of an earlier one has it, as a cliq that does not know of them

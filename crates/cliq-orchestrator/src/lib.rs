@@ -69,6 +69,7 @@ pub mod internals {
         Activity, Amount, DecidedItem, Decision, Effect, Input, Kept, KeptOutcome, Limits, MergeOutcome,
         PhaseState, PhaseWait, Pipeline, Report, Wait,
     };
+    pub use crate::events::within_line;
     pub use crate::process::{leave_terminal, raise_descriptor_limit};
     pub use crate::steering::{SteeringLedger, accepts_steering};
     pub use crate::watch::DirectoryWatch;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use cliq_fs::CliqDir;
 use cliq_model::Caveat;
+use cliq_orchestrator::internals::within_line;
 use cliq_orchestrator::{RunView, SteeringView};
 use cliq_project::{Project, RecordedRun, RunStatus, Significance, Timeline};
 use cliq_protocol::SteeringMessage;
@@ -68,7 +69,7 @@ fn show(timeline: &Timeline, caveats: &[Caveat], dir: &CliqDir) -> std::io::Resu
         ))?;
     }
     if let Some(reason) = &timeline.reason {
-        ui::line(format!("\n{} {}", paint(BOLD, "why:"), ui::plain_indented(reason)))?;
+        ui::line(format!("\n{} {}", paint(BOLD, "why:"), within_line(reason)))?;
     }
     if !caveats.is_empty() {
         ui::line("")?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cliq_fs::ProjectLock;
 use cliq_model::Caveat;
+use cliq_orchestrator::internals::within_line;
 use cliq_orchestrator::{JournalFollower, JournalUpdate, RunView};
 use cliq_project::{Project, RunState, RunStatus};
 use cliq_protocol::{PhaseKind, Timestamp};
@@ -143,7 +144,7 @@ fn show(view: Option<&RunView>, state: RunState, project: &Project) -> String {
         let _ = writeln!(out, "usage: {}", usage::sentence(&usage));
     }
     if let Some(reason) = &view.reason {
-        let _ = writeln!(out, "reason: {}", ui::plain_indented(reason));
+        let _ = writeln!(out, "reason: {}", within_line(reason));
     }
     for caveat in Caveat::of_document(&RunStatus::new(view, project).document()) {
         let label = ui::paint(ui::YELLOW, format!("{}:", caveat.label()));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use cliq_orchestrator::internals::within_line;
 use cliq_orchestrator::{Record, RunEvent, RunView};
 use cliq_protocol::{Outcome, PhaseName};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -129,7 +130,7 @@ fn line(record: &Record, view: &RunView, with_links: bool) -> Option<String> {
     };
     let marked = |style, mark: &str| {
         let text = record.event.describe();
-        format!("{} {}", paint(style, mark), ui::plain_indented(&text))
+        format!("{} {}", paint(style, mark), within_line(&text))
     };
     Some(match &record.event {
         RunEvent::AgentCompleted { .. }

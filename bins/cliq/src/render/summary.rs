@@ -8,6 +8,7 @@ use std::io;
 
 use cliq_fs::CliqDir;
 use cliq_model::Caveat;
+use cliq_orchestrator::internals::within_line;
 use cliq_orchestrator::{PhaseStatus, PhaseView, PipelineStatus, RunView, SteeringView};
 use cliq_project::{PhaseRow, Project, RunStatus};
 use cliq_protocol::{CommandEnd, CommandResult, SteeringMessage, Timestamp};
@@ -228,7 +229,7 @@ fn first_line(text: &str) -> String {
 /// Reason why the run did not complete, the last that was printed, and what to do next.
 fn explain(view: &RunView, dir: &CliqDir) -> io::Result<()> {
     if let Some(reason) = &view.reason {
-        ui::line(format!("{} {}", paint(BOLD, "reason:"), ui::plain_indented(reason)))?;
+        ui::line(format!("{} {}", paint(BOLD, "reason:"), within_line(reason)))?;
     }
     let Some(phase) = view.phase.as_ref().and_then(|name| view.find(name)) else {
         ui::line(format!("{} {}", paint(BOLD, "log:"), dir.orchestrator_log()))?;

@@ -206,7 +206,7 @@ fn call_without_a_verdict_is_refused(agent: &str) {
     assert_eq!(bodies(&world).len(), 2);
 }
 
-/// Which of the two was meant is not clear: neither is taken, and the model is asked once more.
+/// Two verdicts in one reply: neither is taken, and the model is asked once more.
 fn verdicts_that_differ_are_refused(agent: &str) {
     let verdict = |outcome: &str| {
         let target = if outcome == "ROUTE" { json!("work") } else { Value::Null };

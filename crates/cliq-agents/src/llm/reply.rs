@@ -411,7 +411,7 @@ mod tests {
             ("Verdict: not yet\nPASS: green", "`Verdict: not yet` too"),
             ("CHANGES REQUESTED: names\n\nPASS", "CHANGES REQUESTED"),
             ("DO NOT PASS: names\n\nPASS", "DO NOT PASS"),
-            ("The verdicts there are:\n- ROUTE to nobody\n- ESCALATE\n- PASS", "too"),
+            ("The verdicts there are:\n- ROUTE to other\n- ESCALATE\n- PASS", "too"),
             ("ROUTE\nPASS", "`ROUTE` too"),
             ("```\nROUTE to dev: x\n```\nPASS", "`ROUTE to dev: x` too"),
             ("> PASS: said the last reviewer", "quotation"),
@@ -465,7 +465,7 @@ mod tests {
             prop_assert_eq!(reply.data.map(Value::Object), Some(object));
         }
 
-        /// Whatever else a reply has, another verdict in it makes a PASS unclear: it is never taken.
+        /// Property: a reply with another verdict is never a PASS.
         #[test]
         fn pass_stands_alone(
             parts in prop::collection::vec("[a-z ]{0,20}|PASS|PASS: r|```\n[a-z]{0,5}\n```|> PASS", 0..6),

@@ -297,7 +297,7 @@ fn reviewed_plan_settles_the_questions_of_its_agents_only() {
     assert_eq!(world.plan.questions.len(), 1, "a task's question stays");
 }
 
-/// A failed agent cannot have succeeded, whatever it prints; what it says against the work is taken.
+/// Markers of success of an agent that failed do not count; those against the work do.
 #[test]
 fn success_of_an_agent_that_failed_does_not_count() {
     let mut world = World::markers(Config::default());
@@ -334,7 +334,7 @@ fn success_of_an_agent_that_failed_does_not_count() {
     assert_ne!(world.plan.infrastructure, Infrastructure::Fine);
 }
 
-/// What the agents before it answer between its attempts does not make the attempts endless.
+/// Bound on the attempts of an agent that works behind others, whose answers come in between.
 #[test]
 fn agent_behind_others_that_always_fails_leads_to_a_person() {
     for failing in [Role::Critic, Role::Auditor] {

@@ -1,12 +1,10 @@
 //! Record of a run: the journal, the log, the view, and the subscriber.
 
-use std::borrow::Cow;
-
 use cliq_fs::{FsError, sync_file_system};
 
 use super::Driver;
 use super::shared::Message;
-use crate::events::{Record, RunEvent};
+use crate::events::{Record, RunEvent, within_line};
 use crate::plan::Durability;
 use crate::view::RunView;
 
@@ -71,22 +69,4 @@ impl Driver {
         let event = RunEvent::OrchestratorFailed { reason: error.to_string() };
         let _ = self.shared.messages.send(Message::Event(event));
     }
-}
-
-/// Makes a text a part of one line of the log: what an agent says cannot look like a line of the orchestrator.
-fn within_line(text: &str) -> Cow<'_, str> {
-    // The C1 control characters begin with the byte C2.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | 0x80..=0xc1 | 0xc3..)) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\n    "),
-            '\t' => out.push(c),
-            c if c.is_control() => out.push('·'),
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
 }
